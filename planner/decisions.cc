@@ -12,7 +12,7 @@ constexpr const char* kRunsIn[] = {"prologue", "forward", "backward", "update"};
 constexpr const char* kGatherPolicies[] = {"none", "once_per_step", "each_call"};
 
 // Axes are written as a layout of one dimension: "[{dp,tp}]".
-std::string printAxes(const std::vector<Axis>& axes, const Mesh& mesh) {
+std::string printAxes(const AxisList& axes, const Mesh& mesh) {
   return Layout({axes}).print(mesh);
 }
 
@@ -126,7 +126,7 @@ std::map<int64_t, const OperatorDecision*> decisionsById(const Decisions& decisi
   return byId;
 }
 
-std::vector<Axis> dataParallelAxes(const Mesh& mesh) {
+AxisList dataParallelAxes(const Mesh& mesh) {
   for (const NamedAxis& named : mesh.axes()) {
     if (named.name == "dp" && named.axis.size > 1) {
       return {named.axis};

@@ -50,12 +50,12 @@ struct OperatorDecision {
   int64_t stage = 0;       // pipeline stage
   bool recompute = false;  // backward computes the results again instead of reading kept ones
   RecomputePrice recomputePrice;
-  GatherPolicy gather = GatherPolicy::kNone;      // of its results; never kOncePerStep
-  std::string batch;                              // factor that carries the batch; "" none
-  bool perMicroBatch = false;                     // is that factor cut into the micro-batches of the step?
-  std::map<std::string, std::vector<Axis>> axes;  // factor name to space axes, major first; absent = not split
-  std::map<unsigned, Layout> results;             // results whose layout was asked for (out strategy)
-  std::string origin;                             // "user", "search", "forward operator 12", "operand of 7", "default"
+  GatherPolicy gather = GatherPolicy::kNone;  // of its results; never kOncePerStep
+  std::string batch;                          // factor that carries the batch; "" none
+  bool perMicroBatch = false;                 // is that factor cut into the micro-batches of the step?
+  std::map<std::string, AxisList> axes;       // factor name to space axes, major first; absent = not split
+  std::map<unsigned, Layout> results;         // results whose layout was asked for (out strategy)
+  std::string origin;                         // "user", "search", "forward operator 12", "operand of 7", "default"
 };
 
 // A reshard or mask in the forward pass whose results the backward pass reads. Without an entry it is repeated where
@@ -147,7 +147,7 @@ struct Decisions {
 
 // Axes over which the batch is split when nobody says otherwise, and ZeRO divides: the axis named dp, or the whole line
 // where no axis has a name.
-std::vector<Axis> dataParallelAxes(const Mesh& mesh);
+AxisList dataParallelAxes(const Mesh& mesh);
 // Elements of a dimension that a shard must have for a pad of ZeRO to be worth its while.
 inline constexpr int64_t kSmallestZeroShard = 16;
 

@@ -39,7 +39,7 @@ absl::StatusOr<Layout> parseLayout(const Json& json, const std::string& where, c
 }
 
 // Axes are written as a layout of one dimension: "[{dp,tp}]".
-absl::StatusOr<std::vector<Axis>> parseAxes(const Json& json, const std::string& where, const Mesh& mesh) {
+absl::StatusOr<AxisList> parseAxes(const Json& json, const std::string& where, const Mesh& mesh) {
   WEFT_ASSIGN_OR_RETURN(const Layout layout, parseLayout(json, where, mesh));
   if (layout.dimensions() != 1 || layout.isPartial() || layout.hasPad()) {
     return bad(where, ": found ", shownJson(json), ", expected the axes of one dimension, such as [{dp,tp}]");

@@ -9,7 +9,7 @@ using mlir::failure;
 using mlir::FailureOr;
 using mlir::Operation;
 
-AxesAttr axesAttr(mlir::MLIRContext* context, const std::vector<Axis>& axes, const Mesh& mesh) {
+AxesAttr axesAttr(mlir::MLIRContext* context, const AxisList& axes, const Mesh& mesh) {
   // A layout of one dimension, without its brackets.
   const std::string text = Layout({axes}).canonical().print(mesh);
   return AxesAttr::get(context, text.substr(1, text.size() - 2));
@@ -21,7 +21,7 @@ AxesAttr overOf(Operation* collective) {
       .Default([](Operation*) { return AxesAttr(); });
 }
 
-FailureOr<std::vector<Axis>> axesOver(Operation* collective, const Mesh& mesh) {
+FailureOr<AxisList> axesOver(Operation* collective, const Mesh& mesh) {
   const llvm::StringRef text = overOf(collective).getText();
   absl::StatusOr<Layout> layout = Layout::parse(("[" + text + "]").str(), mesh);
   if (!layout.ok()) {

@@ -66,11 +66,11 @@ bool hasLayout(mlir::Type type);
 // The type with this layout as encoding.
 mlir::RankedTensorType withLayout(mlir::Type type, const Layout& layout, const Mesh& mesh);
 
-AxesAttr axesAttr(mlir::MLIRContext* context, const std::vector<Axis>& axes, const Mesh& mesh);
+AxesAttr axesAttr(mlir::MLIRContext* context, const AxisList& axes, const Mesh& mesh);
 // The space axes over which a collective of `mesh` has groups; null attribute: it has none. Errors are reported at it:
 // an axis that the mesh does not have, a time axis, axes that overlap.
 AxesAttr overOf(mlir::Operation* collective);
-mlir::FailureOr<std::vector<Axis>> axesOver(mlir::Operation* collective, const Mesh& mesh);
+mlir::FailureOr<AxisList> axesOver(mlir::Operation* collective, const Mesh& mesh);
 // How many members the groups of a collective of local shapes have, by its shapes; nothing if these do not say.
 std::optional<int64_t> membersByShape(mlir::Operation* collective);
 // The rank whose tensor each rank receives. Errors are reported at the operator: layouts of which no permutation makes

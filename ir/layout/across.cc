@@ -85,7 +85,7 @@ std::vector<TransferBox> boxesAcross(const Shape& shape, const Placed& from, con
 Layout translated(const Layout& layout, const Mesh& from, const Mesh& to) {
   Layout result(layout.dimensions());
   for (size_t d = 0; d < layout.dimensions(); ++d) {
-    std::vector<Axis> axes;
+    AxisList axes;
     for (const Axis& axis : layout.dim(d)) {
       const std::optional<Axis> other = namesake(axis, from, to);
       if (!other) {

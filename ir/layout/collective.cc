@@ -67,7 +67,7 @@ int64_t receivedBytes(CollectiveKind kind, int64_t n, int64_t before) {
   }
 }
 
-GroupSpan spanOf(const Machine& machine, int64_t meshRanks, const std::vector<Axis>& axes) {
+GroupSpan spanOf(const Machine& machine, int64_t meshRanks, const AxisList& axes) {
   const int64_t onNode = machine.perNode(meshRanks);
   GroupSpan span;
   for (const Axis& axis : axes) {

@@ -12,9 +12,9 @@ namespace weft {
 namespace {
 
 // Sorts axes along the line and joins neighbors that continue each other; size-1 axes go.
-std::vector<Axis> joinedSorted(std::vector<Axis> axes) {
+AxisList joinedSorted(AxisList axes) {
   std::sort(axes.begin(), axes.end());
-  std::vector<Axis> result;
+  AxisList result;
   for (const Axis& axis : axes) {
     std::optional<Axis> longer = result.empty() ? std::nullopt : join(result.back(), axis);
     if (axis.size == 1) {
@@ -30,8 +30,8 @@ std::vector<Axis> joinedSorted(std::vector<Axis> axes) {
 }
 
 // Joins neighbors of a dimension, in the order given.
-std::vector<Axis> joinedInOrder(const std::vector<Axis>& axes) {
-  std::vector<Axis> result;
+AxisList joinedInOrder(const AxisList& axes) {
+  AxisList result;
   for (const Axis& axis : axes) {
     if (axis.size == 1) {
       continue;
@@ -92,11 +92,11 @@ absl::Status checkPair(const Axis& a, const Axis& b, const Mesh& mesh) {
                                                  high.pre, "); use sub-axes of one cut"));
 }
 
-std::string axisList(const std::vector<Axis>& axes, const Mesh& mesh) {
+std::string axisList(const AxisList& axes, const Mesh& mesh) {
   return absl::StrJoin(axes, ",", [&](std::string* out, const Axis& axis) { out->append(mesh.name(axis)); });
 }
 
-absl::Status checkDivides(size_t d, int64_t size, const std::vector<Axis>& axes, const Mesh& mesh) {
+absl::Status checkDivides(size_t d, int64_t size, const AxisList& axes, const Mesh& mesh) {
   int64_t parts = partsOf(axes);
   if (size % parts == 0) {
     return absl::OkStatus();
@@ -108,7 +108,7 @@ absl::Status checkDivides(size_t d, int64_t size, const std::vector<Axis>& axes,
       "); nearest sizes that do: ", nearest, ", for instance pad{", d, ":", below + parts, "}"));
 }
 
-absl::Status checkTimeLast(size_t d, const std::vector<Axis>& axes, const Mesh& mesh) {
+absl::Status checkTimeLast(size_t d, const AxisList& axes, const Mesh& mesh) {
   for (size_t i = 0; i + 1 < axes.size(); ++i) {
     if (axes[i].kind == AxisKind::kTime && axes[i + 1].kind == AxisKind::kSpace) {
       return absl::InvalidArgumentError(absl::StrCat("dimension ", d, ": time axis ", mesh.name(axes[i]),
@@ -133,12 +133,11 @@ std::string reduceKindName(ReduceKind kind) {
   return "?";
 }
 
-Layout::Layout(std::vector<std::vector<Axis>> dims, std::vector<Partial> partial)
-    : dims_(std::move(dims)), partial_(std::move(partial)) {}
+Layout::Layout(AxisLists dims, std::vector<Partial> partial) : dims_(std::move(dims)), partial_(std::move(partial)) {}
 
 std::string Layout::print(const Mesh& mesh) const {
   std::vector<std::string> dims;
-  for (const std::vector<Axis>& axes : dims_) {
+  for (const AxisList& axes : dims_) {
     dims.push_back(absl::StrCat("{", axisList(axes, mesh), "}"));
   }
   std::string text = absl::StrCat("[", absl::StrJoin(dims, ","), "]");
@@ -167,7 +166,7 @@ std::string Layout::print(const Mesh& mesh) const {
   return text;
 }
 
-void Layout::setDim(size_t d, std::vector<Axis> axes) {
+void Layout::setDim(size_t d, AxisList axes) {
   dims_[d] = std::move(axes);
 }
 
@@ -214,7 +213,7 @@ absl::Status Layout::check(const Shape& shape, const Mesh& mesh) const {
                                                    " dimensions, the shape [", absl::StrJoin(shape, ","), "] has ",
                                                    shape.size()));
   }
-  std::vector<Axis> used;
+  AxisList used;
   for (size_t d = 0; d < dims_.size(); ++d) {
     WEFT_RETURN_IF_ERROR(checkTimeLast(d, dims_[d], mesh));
     used.insert(used.end(), dims_[d].begin(), dims_[d].end());
@@ -275,8 +274,8 @@ Slice Layout::slice(const Shape& shape, const Mesh& mesh, int64_t rank, int64_t 
 }
 
 std::vector<std::vector<int64_t>> Layout::replicaGroups(const Mesh& mesh) const {
-  std::vector<Axis> used;
-  for (const std::vector<Axis>& axes : dims_) {
+  AxisList used;
+  for (const AxisList& axes : dims_) {
     used.insert(used.end(), axes.begin(), axes.end());
   }
   for (const Partial& p : partial_) {
@@ -287,7 +286,7 @@ std::vector<std::vector<int64_t>> Layout::replicaGroups(const Mesh& mesh) const 
 
 Layout Layout::canonical() const {
   Layout result = *this;
-  for (std::vector<Axis>& axes : result.dims_) {
+  for (AxisList& axes : result.dims_) {
     axes = joinedInOrder(axes);
   }
   result.partial_ = joinedPartial(partial_);
@@ -317,13 +316,13 @@ std::vector<Partial> sumsCutAtNames(const Layout& layout, const Mesh& mesh) {
   return cut;
 }
 
-std::vector<Axis> freeAxes(const std::vector<Axis>& used, const Mesh& mesh) {
-  std::vector<Axis> space;
+AxisList freeAxes(const AxisList& used, const Mesh& mesh) {
+  AxisList space;
   std::copy_if(used.begin(), used.end(), std::back_inserter(space),
                [](const Axis& axis) { return axis.kind == AxisKind::kSpace; });
   space = joinedSorted(std::move(space));
   space.push_back({AxisKind::kSpace, mesh.ranks(), 1});
-  std::vector<Axis> free;
+  AxisList free;
   int64_t at = 1;
   for (const Axis& axis : space) {
     if (axis.pre > at) {

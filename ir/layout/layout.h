@@ -53,17 +53,17 @@ class Layout {
   Layout() = default;
   // Everything replicated.
   explicit Layout(size_t dimensions) : dims_(dimensions) {}
-  Layout(std::vector<std::vector<Axis>> dims, std::vector<Partial> partial = {});
+  Layout(AxisLists dims, std::vector<Partial> partial = {});
 
   // Parses the forms above. Errors name the position and what was expected.
   static absl::StatusOr<Layout> parse(const std::string& text, const Mesh& mesh);
   std::string print(const Mesh& mesh) const;
 
   size_t dimensions() const { return dims_.size(); }
-  const std::vector<Axis>& dim(size_t d) const { return dims_[d]; }
-  const std::vector<std::vector<Axis>>& dims() const { return dims_; }
+  const AxisList& dim(size_t d) const { return dims_[d]; }
+  const AxisLists& dims() const { return dims_; }
   const std::vector<Partial>& partial() const { return partial_; }
-  void setDim(size_t d, std::vector<Axis> axes);
+  void setDim(size_t d, AxisList axes);
   void setPartial(std::vector<Partial> partial);
 
   // Stored size of dimension d for a tensor whose size there is `size`: the pad if there is one.
@@ -99,7 +99,7 @@ class Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 
  private:
-  std::vector<std::vector<Axis>> dims_;
+  AxisLists dims_;
   std::vector<Partial> partial_;
   std::vector<int64_t> pads_;  // empty, or one per dimension; 0 = none
 };
@@ -109,6 +109,6 @@ class Layout {
 std::vector<Partial> sumsCutAtNames(const Layout& layout, const Mesh& mesh);
 
 // Space axes of the mesh that `axes` leave free, as maximal intervals of the line, major first.
-std::vector<Axis> freeAxes(const std::vector<Axis>& used, const Mesh& mesh);
+AxisList freeAxes(const AxisList& used, const Mesh& mesh);
 
 }  // namespace weft

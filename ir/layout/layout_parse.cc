@@ -121,7 +121,7 @@ class LayoutReader {
       return absl::OkStatus();
     }
     do {
-      std::vector<Axis>& axes = dims_.emplace_back();
+      AxisList& axes = dims_.emplace_back();
       bool open = false;
       WEFT_RETURN_IF_ERROR(readBraces([&](const std::string& item) -> absl::Status {
         if (open) {
@@ -141,7 +141,7 @@ class LayoutReader {
     return expect(']');
   }
 
-  absl::Status takeAxis(const std::string& item, std::vector<Axis>& axes) {
+  absl::Status takeAxis(const std::string& item, AxisList& axes) {
     WEFT_ASSIGN_OR_RETURN(const Axis axis, resolve(item));
     axes.push_back(axis);
     return absl::OkStatus();
@@ -169,7 +169,7 @@ class LayoutReader {
   absl::Status readTuple() {
     WEFT_RETURN_IF_ERROR(expect('('));
     while (!take(')')) {
-      std::vector<Axis>& axes = dims_.emplace_back();
+      AxisList& axes = dims_.emplace_back();
       annotation_->open.push_back(false);
       annotation_->priorities.emplace_back();
       const bool nested = take('(');
@@ -234,8 +234,8 @@ class LayoutReader {
   const Mesh& mesh_;
   Annotation* annotation_;
   size_t at_ = 0;
-  std::vector<std::vector<Axis>> dims_;
-  std::vector<Axis> used_;
+  AxisLists dims_;
+  AxisList used_;
   std::set<std::string> seen_;
 };
 

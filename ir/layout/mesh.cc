@@ -248,7 +248,7 @@ int64_t Mesh::coordinate(const Axis& axis, int64_t rankOrMicroBatch) const {
   return digitOf(axis, axis.kind == AxisKind::kSpace ? ranks_ : microBatches_, rankOrMicroBatch);
 }
 
-std::vector<std::vector<int64_t>> Mesh::groups(const std::vector<Axis>& axes) const {
+std::vector<std::vector<int64_t>> Mesh::groups(const AxisList& axes) const {
   // Setting the digits of `axes` to zero gives the name of a group; read as one number they give the member's place.
   std::map<int64_t, std::vector<std::pair<int64_t, int64_t>>> found;
   for (int64_t rank = 0; rank < ranks_; ++rank) {

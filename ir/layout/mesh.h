@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 
 namespace weft {
@@ -39,6 +40,11 @@ struct Axis {
   }
 };
 
+// The axes that split one dimension or factor, major first, and those of each dimension or factor. Searches copy
+// millions: lists of one axis, and tensors of up to four dimensions, allocate nothing.
+using AxisList = absl::InlinedVector<Axis, 1>;
+using AxisLists = absl::InlinedVector<AxisList, 4>;
+
 // Do two axes share a digit, in whole or in part? Axes whose cuts do not nest (3x2 against 2x3) overlap as well
 // unless their intervals [pre, end) of the line are disjoint.
 bool overlap(const Axis& a, const Axis& b);
@@ -50,7 +56,7 @@ bool compatible(const Axis& a, const Axis& b);
 std::optional<Axis> join(const Axis& a, const Axis& b);
 
 // Number of parts that splitting over all of `axes` makes: the product of their sizes.
-inline int64_t partsOf(const std::vector<Axis>& axes) {
+inline int64_t partsOf(const AxisList& axes) {
   int64_t parts = 1;
   for (const Axis& axis : axes) {
     parts *= axis.size;
@@ -98,7 +104,7 @@ class Mesh {
 
   // Ranks that differ only in the digits of `axes` (space axes): one list per group, members ordered with the first
   // axis major, groups ordered by their smallest rank.
-  std::vector<std::vector<int64_t>> groups(const std::vector<Axis>& axes) const;
+  std::vector<std::vector<int64_t>> groups(const AxisList& axes) const;
 
   friend bool operator==(const Mesh&, const Mesh&);
 

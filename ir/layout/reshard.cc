@@ -28,8 +28,8 @@ bool inside(const Axis& part, const Axis& whole) {
          whole.end() % part.end() == 0;
 }
 
-std::vector<Axis> ofKind(const std::vector<Axis>& axes, AxisKind kind) {
-  std::vector<Axis> result;
+AxisList ofKind(const AxisList& axes, AxisKind kind) {
+  AxisList result;
   std::copy_if(axes.begin(), axes.end(), std::back_inserter(result),
                [kind](const Axis& axis) { return axis.kind == kind; });
   return result;
@@ -145,7 +145,7 @@ class Planning {
   void accumulate() {
     current_ = from_;
     std::vector<Partial> keep = from_.partial();
-    std::vector<Axis> axes;
+    AxisList axes;
     for (const Partial& p : from_.partial()) {
       if (p.axis.kind != AxisKind::kTime) {
         continue;
@@ -224,7 +224,7 @@ class Planning {
   // Views of the micro-batch come last.
   void sliceTime() {
     for (size_t d = 0; d < shape_.size(); ++d) {
-      std::vector<Axis> time = ofKind(to_.dim(d), AxisKind::kTime);
+      AxisList time = ofKind(to_.dim(d), AxisKind::kTime);
       if (time.empty() || frozen_[d]) {
         continue;
       }
@@ -274,8 +274,8 @@ class Planning {
   absl::Status checkTime() {
     frozen_.assign(shape_.size(), false);
     for (size_t d = 0; d < shape_.size(); ++d) {
-      std::vector<Axis> before = ofKind(from_.dim(d), AxisKind::kTime);
-      std::vector<Axis> after = ofKind(to_.dim(d), AxisKind::kTime);
+      AxisList before = ofKind(from_.dim(d), AxisKind::kTime);
+      AxisList after = ofKind(to_.dim(d), AxisKind::kTime);
       if (before.empty()) {
         continue;
       }
@@ -340,7 +340,7 @@ class Planning {
       if (cuts[low + 1] % cuts[low] != 0) {
         return false;
       }
-      const std::vector<Axis> axes = line_->axesOf({{low, static_cast<uint8_t>(low + 1)}});
+      const AxisList axes = line_->axesOf({{low, static_cast<uint8_t>(low + 1)}});
       const int64_t inside = mesh_.ranks() / axes.front().end();
       if (axes.size() > 1 || !divideOneAnother(inside, onNode) ||
           !divideOneAnother(inside * axes.front().size, onNode)) {

@@ -72,11 +72,11 @@ struct GroupSpan {
 
 // The groups over `axes` (time axes apart) of a mesh of so many ranks, whose first rank is the first of a node or of an
 // even part of one.
-GroupSpan spanOf(const Machine& machine, int64_t meshRanks, const std::vector<Axis>& axes);
+GroupSpan spanOf(const Machine& machine, int64_t meshRanks, const AxisList& axes);
 
 struct ReshardStep {
   CollectiveKind kind = CollectiveKind::kSlice;
-  std::vector<Axis> axes;  // the axes over which groups are formed; empty for permute
+  AxisList axes;           // the axes over which groups are formed; empty for permute
   GroupSpan span;          // of a group; of all ranks for a permute
   int64_t sourceDim = -1;  // dimension that loses axes (all_gather, all_to_all)
   int64_t targetDim = -1;  // dimension that gains axes (slice, all_to_all, reduce_scatter)

@@ -48,13 +48,13 @@ std::pair<int64_t, int64_t> placeOf(const Layout& layout, int64_t pre, int64_t e
 }
 
 // Space axes in the order in which a layout names them.
-void appendMentioned(const Layout& layout, std::vector<Axis>& axes) {
+void appendMentioned(const Layout& layout, AxisList& axes) {
   auto append = [&](const Axis& axis) {
     if (axis.kind == AxisKind::kSpace && axis.size > 1) {
       axes.push_back(axis);
     }
   };
-  for (const std::vector<Axis>& dim : layout.dims()) {
+  for (const AxisList& dim : layout.dims()) {
     std::for_each(dim.begin(), dim.end(), append);
   }
   for (const Partial& partial : layout.partial()) {
@@ -72,7 +72,7 @@ void addCut(std::vector<int64_t>& inner, int64_t size, int64_t cut) {
 
 VirtualLine::VirtualLine(const Mesh& mesh, const Layout& from, const Layout& to, const Shape& stored,
                          const Fixed& fixed, Cuts cuts) {
-  std::vector<Axis> mentioned;
+  AxisList mentioned;
   appendMentioned(from, mentioned);
   appendMentioned(to, mentioned);
   cutAtoms(mesh, mentioned);
@@ -94,7 +94,7 @@ VirtualLine::VirtualLine(const Mesh& mesh, const Layout& from, const Layout& to,
 }
 
 // Cuts that nest with all others separate atoms; the others (3x2 against 2x3) are inner cuts of one atom.
-void VirtualLine::cutAtoms(const Mesh& mesh, const std::vector<Axis>& mentioned) {
+void VirtualLine::cutAtoms(const Mesh& mesh, const AxisList& mentioned) {
   std::set<int64_t> cuts{1, mesh.ranks()};
   for (const Axis& axis : mentioned) {
     cuts.insert({axis.pre, axis.end()});
@@ -114,8 +114,7 @@ void VirtualLine::cutAtoms(const Mesh& mesh, const std::vector<Axis>& mentioned)
   }
 }
 
-void VirtualLine::markAtoms(const Layout& from, const Layout& to, const Fixed& fixed,
-                            const std::vector<Axis>& mentioned) {
+void VirtualLine::markAtoms(const Layout& from, const Layout& to, const Fixed& fixed, const AxisList& mentioned) {
   for (Atom& atom : atoms_) {
     Axis part{AxisKind::kSpace, atom.pre, atom.size};
     auto shares = [&](const Axis& axis) { return overlap(axis, part); };
@@ -238,7 +237,7 @@ uint8_t VirtualLine::cutIndex(int64_t value) const {
   return static_cast<uint8_t>(std::lower_bound(cuts_.begin(), cuts_.end(), value) - cuts_.begin());
 }
 
-Digits VirtualLine::digitsOf(const std::vector<Axis>& axes) const {
+Digits VirtualLine::digitsOf(const AxisList& axes) const {
   Digits digits;
   for (const Axis& axis : axes) {
     std::vector<const Atom*> inLineOrder;
@@ -257,8 +256,8 @@ Digits VirtualLine::digitsOf(const std::vector<Axis>& axes) const {
   return digits;
 }
 
-std::vector<Axis> VirtualLine::axesOf(const Digits& digits) const {
-  std::vector<Axis> axes;
+AxisList VirtualLine::axesOf(const Digits& digits) const {
+  AxisList axes;
   for (Digit digit : digits) {
     int64_t begin = cuts_[digit.low];
     int64_t end = cuts_[digit.high];

@@ -10,7 +10,7 @@ namespace weft::reshard {
 // What the search may not touch: dimensions that keep their axes, and axes that stay where they are.
 struct Fixed {
   std::vector<bool> dims;
-  std::vector<Axis> axes;
+  AxisList axes;
 };
 
 // The virtual line for one pair of layouts (canonical, space axes only outside the fixed dimensions).
@@ -24,8 +24,8 @@ class VirtualLine {
               Cuts cuts);
 
   const std::vector<int64_t>& cuts() const { return cuts_; }
-  Digits digitsOf(const std::vector<Axis>& axes) const;
-  std::vector<Axis> axesOf(const Digits& digits) const;
+  Digits digitsOf(const AxisList& axes) const;
+  AxisList axesOf(const Digits& digits) const;
 
  private:
   // A part of the line of ranks that no layout cuts in a way that all layouts share; `inner` are further cuts inside
@@ -42,8 +42,8 @@ class VirtualLine {
     int64_t end() const { return pre * size; }
   };
 
-  void cutAtoms(const Mesh& mesh, const std::vector<Axis>& mentioned);
-  void markAtoms(const Layout& from, const Layout& to, const Fixed& fixed, const std::vector<Axis>& mentioned);
+  void cutAtoms(const Mesh& mesh, const AxisList& mentioned);
+  void markAtoms(const Layout& from, const Layout& to, const Fixed& fixed, const AxisList& mentioned);
   void cutEverywhere();
   void addMixedCuts();
   void addTradeCuts(const Shape& sizes);

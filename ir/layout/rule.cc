@@ -15,7 +15,7 @@ namespace {
 using TensorDims = std::vector<DimFactors>;
 
 Layout splitsOf(const TensorDims& dims, const FactorAxes& axes) {
-  std::vector<std::vector<Axis>> split(dims.size());
+  AxisLists split(dims.size());
   for (size_t d = 0; d < dims.size(); ++d) {
     for (int f : dims[d]) {
       split[d].insert(split[d].end(), axes[f].begin(), axes[f].end());
@@ -58,7 +58,7 @@ class DimProjector {
   bool closed_ = false;  // an axis did not fit: nothing minor to it may either
 };
 
-Rule::Projection projectDim(const std::vector<Factor>& factors, const DimFactors& dim, const std::vector<Axis>& axes) {
+Rule::Projection projectDim(const std::vector<Factor>& factors, const DimFactors& dim, const AxisList& axes) {
   Rule::Projection out;
   out.axes.resize(factors.size());
   DimProjector projector(factors, dim, out);
@@ -68,8 +68,8 @@ Rule::Projection projectDim(const std::vector<Factor>& factors, const DimFactors
   return out;
 }
 
-std::vector<Axis> joinedAxes(const std::vector<Axis>& axes) {
-  std::vector<Axis> joined;
+AxisList joinedAxes(const AxisList& axes) {
+  AxisList joined;
   for (const Axis& axis : axes) {
     const std::optional<Axis> both = joined.empty() ? std::nullopt : join(joined.back(), axis);
     if (both) {
@@ -112,7 +112,7 @@ absl::Status checkUsedOnce(const std::vector<Factor>& factors, const FactorAxes&
   std::vector<std::pair<Axis, size_t>> used;
   for (size_t f = 0; f < axes.size(); ++f) {
     // Micro-batches are counted beside the factor that carries the batch.
-    for (const Axis& axis : factors[f].microBatches ? std::vector<Axis>() : axes[f]) {
+    for (const Axis& axis : factors[f].microBatches ? AxisList() : axes[f]) {
       for (const auto& [other, owner] : used) {
         if (!overlap(axis, other)) {
           continue;
@@ -129,7 +129,7 @@ absl::Status checkUsedOnce(const std::vector<Factor>& factors, const FactorAxes&
   return absl::OkStatus();
 }
 
-std::string axisNames(const std::vector<Axis>& axes, const Mesh& mesh) {
+std::string axisNames(const AxisList& axes, const Mesh& mesh) {
   return absl::StrJoin(axes, ",", [&](std::string* out, const Axis& axis) { out->append(mesh.name(axis)); });
 }
 

@@ -67,7 +67,7 @@ using DimFactors = std::vector<int>;
 bool hasFactor(const std::vector<DimFactors>& dims, int factor);
 
 // Axes chosen for each factor, in the rule's factor order (time axes included, always last).
-using FactorAxes = std::vector<std::vector<Axis>>;
+using FactorAxes = AxisLists;
 
 class Rule {
  public:
@@ -104,7 +104,7 @@ class Rule {
   // assigns all its axes to that factor, whether they divide its size or not.
   struct Projection {
     FactorAxes axes;
-    std::vector<Axis> overflow;
+    AxisList overflow;
   };
   Projection projectOperand(size_t operand, const Layout& layout) const;
   Projection projectResult(size_t result, const Layout& layout) const;

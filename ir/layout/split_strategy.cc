@@ -227,14 +227,14 @@ class SplitResolver {
   // Where the user splits a result further than the rule does, the axes of reduced factors go there: the partial sum
   // ends in a reduce_scatter instead of an all_reduce.
   absl::Status scatter(size_t r, const Shape& wanted, Layout& layout) const {
-    std::vector<Axis> partial;
+    AxisList partial;
     Layout natural = rule_.resultLayout(r, strategy_.axes);
     for (const Partial& p : natural.partial()) {
       partial.push_back(p.axis);
     }
     for (size_t d = 0; d < wanted.size(); ++d) {
       int64_t given = layout.parts(d);
-      std::vector<Axis> axes = layout.dim(d);
+      AxisList axes = layout.dim(d);
       while (partsOf(axes) < wanted[d] && !partial.empty()) {
         axes.push_back(partial.front());
         partial.erase(partial.begin());

@@ -144,7 +144,7 @@ class FormReduceScatterPass : public impl::FormReduceScatterPassBase<FormReduceS
     submesh.walk([&](ir::dist::AllReduceOp op) { reductions.push_back(op); });
     for (ir::dist::AllReduceOp op : reductions) {
       const auto slices = op->getNumOperands() == 1 ? equalSlices(op) : SmallVector<ir::dist::DynamicSliceOp>();
-      const FailureOr<std::vector<Axis>> axes = ir::dist::axesOver(op, *mesh);
+      const FailureOr<AxisList> axes = ir::dist::axesOver(op, *mesh);
       if (failed(axes)) {
         return failure();
       }

@@ -31,7 +31,7 @@ bool isFunctionName(StringRef name) {
   return name == "prologue" || name == "forward" || name == "backward" || name == "update";
 }
 
-std::vector<Axis> canonical(const std::vector<Axis>& axes) {
+AxisList canonical(const AxisList& axes) {
   return Layout({axes}).canonical().dim(0);
 }
 
@@ -39,7 +39,7 @@ std::vector<Partial> canonical(const std::vector<Partial>& partial) {
   return Layout({}, partial).canonical().partial();
 }
 
-std::string namesOf(const std::vector<Axis>& axes, const Mesh& mesh) {
+std::string namesOf(const AxisList& axes, const Mesh& mesh) {
   std::string text;
   for (const Axis& axis : axes) {
     text += (text.empty() ? "" : ",") + mesh.name(axis);
@@ -113,7 +113,7 @@ class OperatorChecker {
     return success();
   }
 
-  LogicalResult compareFactor(int f, std::vector<Axis> axes, const std::string& tensor) {
+  LogicalResult compareFactor(int f, AxisList axes, const std::string& tensor) {
     if (saidBy_[f].empty()) {
       saidBy_[f] = tensor;
       axes_[f] = std::move(axes);

@@ -56,7 +56,7 @@ class DecisionsChecker {
   }
 
   LogicalResult checkLayout(Value value, const std::string& owner, const Layout& layout, const Mesh& mesh) {
-    const auto timed = [](const std::vector<Axis>& axes) {
+    const auto timed = [](const AxisList& axes) {
       return llvm::any_of(axes, [](const Axis& axis) { return axis.kind == AxisKind::kTime; });
     };
     const absl::Status status = layout.check(ir::shapeOf(value), mesh);

@@ -125,7 +125,7 @@ class NumbersChecker {
     if (!over) {
       return success();
     }
-    const FailureOr<std::vector<Axis>> axes = ir::dist::axesOver(op, mesh_);
+    const FailureOr<AxisList> axes = ir::dist::axesOver(op, mesh_);
     if (failed(axes)) {
       return failure();
     }

@@ -60,7 +60,7 @@ class Prices {
 
  private:
   // Dimensions, sums and pads of a layout.
-  using LayoutKey = std::tuple<std::vector<std::vector<Axis>>, std::vector<Partial>, std::vector<int64_t>>;
+  using LayoutKey = std::tuple<AxisLists, std::vector<Partial>, std::vector<int64_t>>;
   // Of a mesh its number and that of its machine.
   using MeshKey = std::pair<int64_t, int64_t>;
   using PathKey = std::tuple<Shape, DType, MeshKey, LayoutKey, LayoutKey>;

@@ -21,7 +21,7 @@ namespace weft {
 // A reduction that may join others in one bucket; a gather may where the function returns its result.
 struct BucketReduction {
   CollectiveKind kind = CollectiveKind::kAllReduce;
-  std::vector<Axis> axes;
+  AxisList axes;
   ReduceKind reduce = ReduceKind::kSum;
   int64_t dim = -1;
   DType type = DType::kF32;

@@ -59,7 +59,7 @@ class Ways {
   }
 
   bool readsAdded(const GraphView::Use& use) const {
-    const auto anySums = [](int) { return std::vector<Axis>{Axis()}; };
+    const auto anySums = [](int) { return AxisList{Axis()}; };
     return view_.op(use.op).alternatives.empty() && !passes(use.op) && reads_(use) &&
            !productsPass(view_, view_.operandOf(use.op, use.operand), Axis(), anySums);
   }

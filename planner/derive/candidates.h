@@ -20,8 +20,6 @@
 
 namespace weft {
 
-using AxisList = std::vector<Axis>;
-
 // A list that a factor cannot have.
 struct RefusedSplit {
   int op = 0;

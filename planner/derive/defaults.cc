@@ -17,7 +17,7 @@ constexpr char kDefaultBatch[] = "default: batch over the data-parallel axes";
 // The layout with the batch of an input over the data-parallel axes; nothing where it has none or does not divide.
 std::optional<Layout> defaultLayout(const SettledGraph& graph, unsigned index, int64_t mesh, Fill fill) {
   const Mesh& axes = graph.placement.meshes.withNumber(mesh);
-  const std::vector<Axis> dataAxes = defaultAxes(axes, fill);
+  const AxisList dataAxes = defaultAxes(axes, fill);
   const GraphArgument& argument = graph.view.graph().arguments[index];
   const Shape& shape = graph.stored.of(static_cast<int>(index));
   const bool inside = argument.batchDim >= 0 && argument.batchDim < static_cast<int64_t>(shape.size());
@@ -54,7 +54,7 @@ bool batchIsOpen(const SettledGraph& graph, unsigned index, int64_t mesh, const 
 bool refines(const Layout& more, const Layout& layout) {
   bool refines = true;
   for (size_t d = 0; d < layout.dimensions(); ++d) {
-    const std::vector<Axis>& axes = layout.dim(d);
+    const AxisList& axes = layout.dim(d);
     refines = refines && axes.size() <= more.dim(d).size() && std::equal(axes.begin(), axes.end(), more.dim(d).begin());
   }
   return refines;
@@ -74,8 +74,8 @@ std::optional<ArgumentSharding> wantedByReader(const SettledGraph& graph, unsign
 }
 
 // Adds what `axes` has behind a dimension's own, if nothing else of the layout uses it.
-void extend(ArgumentSharding& sharding, int64_t dim, const std::vector<Axis>& axes) {
-  const std::vector<Axis>& own = sharding.layout->dim(dim);
+void extend(ArgumentSharding& sharding, int64_t dim, const AxisList& axes) {
+  const AxisList& own = sharding.layout->dim(dim);
   const bool begins = axes.size() > own.size() && std::equal(own.begin(), own.end(), axes.begin());
   if (begins && std::none_of(axes.begin() + static_cast<int64_t>(own.size()), axes.end(),
                              [&](const Axis& axis) { return sharding.layout->uses(axis); })) {
@@ -124,7 +124,7 @@ absl::Status eachInput(const SettledGraph& graph, const Shardings& shardings, in
   return absl::OkStatus();
 }
 
-std::vector<Axis> commonPrefix(const std::vector<Axis>& a, const std::vector<Axis>& b) {
+AxisList commonPrefix(const AxisList& a, const AxisList& b) {
   const auto end = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
   return {a.begin(), end};
 }
@@ -138,8 +138,7 @@ void replicateOpen(const GraphArgument& argument, std::map<int64_t, ArgumentShar
 }
 
 // The first input on the mesh whose batch is split otherwise: ", 'y' (model.cc:7) as [{},{}]".
-std::string otherInput(const SettledGraph& graph, int64_t number, const Shardings& shardings,
-                       const std::vector<Axis>& axes) {
+std::string otherInput(const SettledGraph& graph, int64_t number, const Shardings& shardings, const AxisList& axes) {
   std::string text;
   const absl::Status found = eachInput(graph, shardings, number, [&](unsigned i, int dim) {
     const Layout& layout = *shardings.arguments[i].at(number).layout;
@@ -155,9 +154,9 @@ std::string otherInput(const SettledGraph& graph, int64_t number, const Sharding
 
 absl::Status alignInputsOn(const SettledGraph& graph, int64_t number, Shardings& shardings) {
   const Mesh& mesh = graph.placement.meshes.withNumber(number);
-  std::optional<std::vector<Axis>> common;
+  std::optional<AxisList> common;
   WEFT_RETURN_IF_ERROR(eachInput(graph, shardings, number, [&](unsigned i, int dim) {
-    const std::vector<Axis>& axes = shardings.arguments[i].at(number).layout->dim(dim);
+    const AxisList& axes = shardings.arguments[i].at(number).layout->dim(dim);
     common = common ? commonPrefix(*common, axes) : axes;
     return absl::OkStatus();
   }));
@@ -280,7 +279,7 @@ void layInputsAsPriced(const SettledGraph& graph, Shardings& shardings) {
 void closeOperators(Shardings& shardings) {
   for (OperatorSharding& sharding : shardings.operators) {
     for (auto& axes : sharding.axes) {
-      axes = axes.value_or(std::vector<Axis>());
+      axes = axes.value_or(AxisList());
     }
     if (sharding.origin.empty()) {
       sharding.origin = "default: replicated";
@@ -288,8 +287,8 @@ void closeOperators(Shardings& shardings) {
   }
 }
 
-std::vector<Axis> defaultAxes(const Mesh& mesh, Fill fill) {
-  return fill == Fill::kReplicate ? std::vector<Axis>() : dataParallelAxes(mesh);
+AxisList defaultAxes(const Mesh& mesh, Fill fill) {
+  return fill == Fill::kReplicate ? AxisList() : dataParallelAxes(mesh);
 }
 
 absl::Status alignInputs(const SettledGraph& graph, Shardings& shardings) {

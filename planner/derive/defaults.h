@@ -31,7 +31,7 @@ void closeStates(const SettledGraph& graph, Shardings& shardings);
 void closeOperators(Shardings& shardings);
 
 // Data-parallel axes that the batch takes by default; none where the user asked for replication.
-std::vector<Axis> defaultAxes(const Mesh& mesh, Fill fill);
+AxisList defaultAxes(const Mesh& mesh, Fill fill);
 
 // Micro-batch p of every input must be the same rows, and micro-batches are cut inside a rank's rows: on one mesh all
 // inputs' batches are split over the axes that all begin with. What an operator splits further is a slice inside the

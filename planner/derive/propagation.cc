@@ -55,11 +55,11 @@ bool Propagation::inherit(int op) {
     if (same == kNoFactor || of_.operators[op].fixed[f]) {
       continue;
     }
-    const std::vector<Axis> axes = source.axes[same].value_or(std::vector<Axis>());
+    const AxisList axes = source.axes[same].value_or(AxisList());
     changed |= assign(op, static_cast<int>(f), axes, "forward operator " + view_.op(*forward).label());
     // What the user fixed or the price decided holds for the gradient, too.
     if (source.settled || source.fixed[same]) {
-      of_.operators[op].fixFactor(f, of_.operators[op].axes[f].value_or(std::vector<Axis>()));
+      of_.operators[op].fixFactor(f, of_.operators[op].axes[f].value_or(AxisList()));
     }
   }
   return changed;
@@ -116,7 +116,7 @@ bool Propagation::fromReaders(int op) {
   return changed;
 }
 
-bool Propagation::assign(int op, int factor, const std::vector<Axis>& axes, const std::string& origin) {
+bool Propagation::assign(int op, int factor, const AxisList& axes, const std::string& origin) {
   OperatorSharding& sharding = of_.operators[op];
   if (axes.empty()) {
     return false;
@@ -127,7 +127,7 @@ bool Propagation::assign(int op, int factor, const std::vector<Axis>& axes, cons
     }
     return false;
   }
-  std::vector<Axis> taken = sharding.axes[factor].value_or(std::vector<Axis>());
+  AxisList taken = sharding.axes[factor].value_or(AxisList());
   const size_t before = taken.size();
   const bool extends =
       !sharding.fixed[factor] && before <= axes.size() && std::equal(taken.begin(), taken.end(), axes.begin());
@@ -154,7 +154,7 @@ bool Propagation::assign(int op, int factor, const std::vector<Axis>& axes, cons
   return changed;
 }
 
-void Propagation::noteConflict(int op, int factor, const std::vector<Axis>& axes, const std::string& origin) {
+void Propagation::noteConflict(int op, int factor, const AxisList& axes, const std::string& origin) {
   const OperatorSharding& sharding = of_.operators[op];
   const Mesh& mesh = graph_.placement.meshOf(op);
   const std::string note = absl::StrCat(view_.op(op).label(), " factor ", sharding.rule.factors()[factor].name, ": ",
@@ -174,12 +174,12 @@ void Propagation::noteExpansion(int op, int factor) {
   }
 }
 
-Propagation::Fit Propagation::fit(int op, int factor, const std::vector<Axis>& before, const Axis& axis) const {
+Propagation::Fit Propagation::fit(int op, int factor, const AxisList& before, const Axis& axis) const {
   const OperatorSharding& sharding = of_.operators[op];
   const Rule& rule = sharding.rule;
   FactorAxes all = sharding.closed();
   all[factor] = before;
-  for (const std::vector<Axis>& list : all) {
+  for (const AxisList& list : all) {
     if (!std::all_of(list.begin(), list.end(), [&](const Axis& other) { return compatible(axis, other); })) {
       return Fit::kInUse;
     }
@@ -213,7 +213,7 @@ void Propagation::noteSums(int op) {
   for (const std::vector<unsigned>& operands : node.facts.linear) {
     for (const Axis& axis : sums_[view_.operandOf(op, operands.front())]) {
       const bool all = std::all_of(operands.begin(), operands.end(), [&](unsigned i) {
-        const std::vector<Axis>& sum = sums_[view_.operandOf(op, i)];
+        const AxisList& sum = sums_[view_.operandOf(op, i)];
         return std::find(sum.begin(), sum.end(), axis) != sum.end();
       });
       if (all && passes(op, operands, axis)) {
@@ -231,7 +231,7 @@ void Propagation::noteSums(int op) {
       sums.push_back({axis, ReduceKind::kSum});
     }
     layout.setPartial(std::move(sums));
-    std::vector<Axis>& noted = sums_[view_.resultOf(op, r)];
+    AxisList& noted = sums_[view_.resultOf(op, r)];
     noted.clear();
     for (const Partial& sum : sumsCutAtNames(layout, graph_.placement.meshOf(op))) {
       noted.push_back(sum.axis);

@@ -35,7 +35,7 @@ class Propagation {
   void run(Phase phase);
 
   // The axes over which a value is a partial sum, sorted.
-  const std::vector<Axis>& sumOf(int value) const { return sums_[value]; }
+  const AxisList& sumOf(int value) const { return sums_[value]; }
 
  private:
   bool sweep(Phase phase);
@@ -43,11 +43,11 @@ class Propagation {
   bool fromOperands(int op);
   bool fromReaders(int op);
   // Gives a factor the axes that it can have and has not. Has anything changed?
-  bool assign(int op, int factor, const std::vector<Axis>& axes, const std::string& origin);
+  bool assign(int op, int factor, const AxisList& axes, const std::string& origin);
   // Could the factor of an operator be split over `axis`, behind `before`?
   enum class Fit : uint8_t { kYes, kInUse, kNo };
-  Fit fit(int op, int factor, const std::vector<Axis>& before, const Axis& axis) const;
-  void noteConflict(int op, int factor, const std::vector<Axis>& axes, const std::string& origin);
+  Fit fit(int op, int factor, const AxisList& before, const Axis& axis) const;
+  void noteConflict(int op, int factor, const AxisList& axes, const std::string& origin);
   void noteExpansion(int op, int factor);
   // Are operands partial over the axis which the operator adds before the sum is reduced?
   bool addsSums(int op, const Axis& axis) const;
@@ -64,8 +64,8 @@ class Propagation {
   const GraphView& view_;
   Shardings& of_;
   bool parameters_ = false;
-  std::vector<std::vector<Axis>> sums_;  // of each value
-  std::set<std::string> noted_;          // conflicts
+  std::vector<AxisList> sums_;   // of each value
+  std::set<std::string> noted_;  // conflicts
 };
 
 }  // namespace weft

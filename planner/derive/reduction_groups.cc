@@ -10,7 +10,7 @@ namespace {
 
 // Over which axes a value is a partial sum, and how many reductions its terms have had before.
 struct Added {
-  std::vector<Axis> sum;
+  AxisList sum;
   int reductions = 0;
 };
 
@@ -47,10 +47,10 @@ std::vector<std::vector<unsigned>> reductionGroups(const SettledGraph& graph, co
     return {};
   }
   std::vector<std::vector<unsigned>> groups;
-  std::vector<std::vector<Axis>> sums;  // of the groups
-  std::vector<unsigned> whole;          // no sums: added last
+  std::vector<AxisList> sums;   // of the groups
+  std::vector<unsigned> whole;  // no sums: added last
   for (unsigned term = 0; term < sum.terms.size(); ++term) {
-    const std::vector<Axis>& partial = propagation.sumOf(sum.terms[term]);
+    const AxisList& partial = propagation.sumOf(sum.terms[term]);
     const auto known = std::find(sums.begin(), sums.end(), partial);
     if (partial.empty()) {
       whole.push_back(term);

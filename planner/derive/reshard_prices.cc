@@ -11,7 +11,7 @@ bool divides(int64_t size, const Layout& layout, int dim) {
 }
 
 ReshardMemo::LayoutKey keyOf(const Layout& layout) {
-  std::vector<Axis> sums;
+  AxisList sums;
   for (const Partial& sum : layout.partial()) {
     sums.push_back(sum.axis);
   }

@@ -36,7 +36,7 @@ class ReshardMemo {
     std::vector<int> values;
   };
   // Shape, type, how often, number of the space, layouts.
-  using LayoutKey = std::pair<std::vector<std::vector<Axis>>, std::vector<Axis>>;
+  using LayoutKey = std::pair<AxisLists, AxisList>;
   using Key = std::tuple<Shape, DType, int64_t, int64_t, LayoutKey, LayoutKey>;
 
   // The number of a mesh on a machine with those latencies.

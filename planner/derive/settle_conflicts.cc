@@ -568,8 +568,8 @@ class Settler {
   static bool onlySlices(const Layout& from, const Layout& to) {
     bool only = from.partial() == to.partial();
     for (size_t d = 0; only && d < from.dimensions(); ++d) {
-      const std::vector<Axis>& before = from.dim(d);
-      const std::vector<Axis>& after = to.dim(d);
+      const AxisList& before = from.dim(d);
+      const AxisList& after = to.dim(d);
       only = before.size() <= after.size() && std::equal(before.begin(), before.end(), after.begin());
     }
     return only;

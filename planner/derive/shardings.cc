@@ -43,7 +43,7 @@ void findOwners(const SettledGraph& graph, Shardings& shardings) {
 FactorAxes OperatorSharding::closed() const {
   FactorAxes result;
   for (const auto& list : axes) {
-    result.push_back(list.value_or(std::vector<Axis>()));
+    result.push_back(list.value_or(AxisList()));
   }
   return result;
 }
@@ -52,12 +52,12 @@ bool OperatorSharding::splitsAnything() const {
   return std::any_of(axes.begin(), axes.end(), [](const auto& list) { return list && !list->empty(); });
 }
 
-void OperatorSharding::fixFactor(size_t factor, const std::vector<Axis>& wanted) {
+void OperatorSharding::fixFactor(size_t factor, const AxisList& wanted) {
   axes[factor] = wanted;
   fixed[factor] = true;
 }
 
-void OperatorSharding::keepFactor(size_t factor, const std::vector<Axis>& wanted) {
+void OperatorSharding::keepFactor(size_t factor, const AxisList& wanted) {
   fixed[factor] = false;
   kept[factor] = wanted;
   axes[factor] = wanted.empty() ? std::nullopt : std::optional(wanted);

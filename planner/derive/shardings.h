@@ -27,22 +27,22 @@ struct SettledGraph {
 };
 
 struct OperatorSharding {
-  Rule rule;                                           // over stored shapes
-  std::vector<int> forwardFactors;                     // per factor; see planner/graph/iterations.h
-  std::vector<std::optional<std::vector<Axis>>> axes;  // per factor; nothing = open
-  std::vector<bool> fixed;                             // per factor: the user's axes, to which none is added
-  FactorAxes kept;                                     // per factor: the user's axes, to which others may be added
-  std::vector<Axis> held;                              // of the user's words that are not heard yet
-  bool settled = false;                                // decided by price, together with its gradient
-  std::map<unsigned, Layout> wanted;                   // results whose layout the user asked for
-  std::string origin;                                  // who decided it; "" nobody yet
+  Rule rule;                                  // over stored shapes
+  std::vector<int> forwardFactors;            // per factor; see planner/graph/iterations.h
+  std::vector<std::optional<AxisList>> axes;  // per factor; nothing = open
+  std::vector<bool> fixed;                    // per factor: the user's axes, to which none is added
+  FactorAxes kept;                            // per factor: the user's axes, to which others may be added
+  AxisList held;                              // of the user's words that are not heard yet
+  bool settled = false;                       // decided by price, together with its gradient
+  std::map<unsigned, Layout> wanted;          // results whose layout the user asked for
+  std::string origin;                         // who decided it; "" nobody yet
 
   FactorAxes closed() const;  // open factors as not split
   bool splitsAnything() const;
   // Gives a factor the user's axes.
-  void fixFactor(size_t factor, const std::vector<Axis>& wanted);
+  void fixFactor(size_t factor, const AxisList& wanted);
   // Likewise, but others may be added.
-  void keepFactor(size_t factor, const std::vector<Axis>& wanted);
+  void keepFactor(size_t factor, const AxisList& wanted);
 };
 
 struct ArgumentSharding {

@@ -12,7 +12,7 @@ namespace {
 // "[{dp,tp},{}]" of a layout to the words of its dimensions, "dp,tp" and "".
 std::vector<std::string> namesOf(const Layout& layout, const Mesh& mesh) {
   std::vector<std::string> names;
-  for (const std::vector<Axis>& axes : layout.dims()) {
+  for (const AxisList& axes : layout.dims()) {
     const std::string text = Layout({axes}).print(mesh);
     names.push_back(text.substr(2, text.size() - 4));
   }

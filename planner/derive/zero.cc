@@ -14,13 +14,13 @@ namespace weft {
 namespace {
 
 bool compatibleWith(const Layout& layout, const Axis& axis) {
-  return std::all_of(layout.dims().begin(), layout.dims().end(), [&](const std::vector<Axis>& axes) {
+  return std::all_of(layout.dims().begin(), layout.dims().end(), [&](const AxisList& axes) {
     return std::all_of(axes.begin(), axes.end(), [&](const Axis& other) { return compatible(other, axis); });
   });
 }
 
 Layout stateLayout(const Layout& base, const Shape& stored, const Mesh& mesh, int64_t level) {
-  std::vector<Axis> extra;
+  AxisList extra;
   for (const Axis& axis : dataParallelAxes(mesh)) {
     if (!base.uses(axis) && compatibleWith(base, axis)) {
       extra.push_back(axis);
@@ -35,7 +35,7 @@ Layout stateLayout(const Layout& base, const Shape& stored, const Mesh& mesh, in
   }
   Layout layout = base;
   if (level > 0 && !extra.empty() && best >= 0) {
-    std::vector<Axis> axes = base.dim(best);
+    AxisList axes = base.dim(best);
     axes.insert(axes.end(), extra.begin(), extra.end());
     layout.setDim(best, axes);
   }

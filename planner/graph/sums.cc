@@ -41,7 +41,7 @@ std::optional<int> endOfSumOf(const GraphView& view, int value, Phase phase) {
   }
 }
 
-bool holds(const std::vector<Axis>& sums, const Axis& axis) {
+bool holds(const AxisList& sums, const Axis& axis) {
   return std::any_of(sums.begin(), sums.end(), [&](const Axis& sum) {
     return sum.kind == axis.kind && axis.pre % sum.pre == 0 && sum.end() % axis.end() == 0;
   });
@@ -92,9 +92,9 @@ bool passesOn(const GraphView& view, int op, const std::vector<unsigned>& holder
          (holders.size() > 1 || view.usesOf(view.operandOf(op, holders[0])).size() == 1);
 }
 
-std::vector<Axis> ownSumsOf(const Rule& rule, const FactorAxes& axes, ReduceKind kind) {
+AxisList ownSumsOf(const Rule& rule, const FactorAxes& axes, ReduceKind kind) {
   const Layout layout = rule.resultLayout(0, axes, kind).canonical();
-  std::vector<Axis> sums;
+  AxisList sums;
   for (const Partial& sum : layout.partial()) {
     if (sum.axis.kind == AxisKind::kSpace && sum.kind == ReduceKind::kSum) {
       sums.push_back(sum.axis);
@@ -104,7 +104,7 @@ std::vector<Axis> ownSumsOf(const Rule& rule, const FactorAxes& axes, ReduceKind
 }
 
 bool fitsBeside(const FactorAxes& axes, const Axis& axis) {
-  return std::all_of(axes.begin(), axes.end(), [&](const std::vector<Axis>& list) {
+  return std::all_of(axes.begin(), axes.end(), [&](const AxisList& list) {
     return std::all_of(list.begin(), list.end(), [&](const Axis& other) { return compatible(other, axis); });
   });
 }

@@ -29,8 +29,8 @@ Sum sumEndingIn(const GraphView& view, int op);
 bool passesOn(const GraphView& view, int op, const std::vector<unsigned>& holders);
 
 // The axes over which the first result of an operator is a sum because the operator itself is split over them.
-std::vector<Axis> ownSumsOf(const Rule& rule, const FactorAxes& axes, ReduceKind kind);
-using OwnSums = std::function<std::vector<Axis>(int op)>;
+AxisList ownSumsOf(const Rule& rule, const FactorAxes& axes, ReduceKind kind);
+using OwnSums = std::function<AxisList(int op)>;
 
 // May what an operator split over `axes` makes be a sum over `axis` as well?
 bool fitsBeside(const FactorAxes& axes, const Axis& axis);

@@ -18,7 +18,7 @@ constexpr size_t kMostAxes = 4;  // of as many there are 24 orders
 std::vector<int64_t> spansOf(const Mesh& mesh, const std::vector<std::string>& names, const Machine& machine) {
   std::vector<int64_t> spans;
   for (uint64_t set = 1; set < uint64_t{1} << names.size(); ++set) {
-    std::vector<Axis> axes;
+    AxisList axes;
     for (const NamedAxis& named : mesh.axes()) {
       const auto number = std::find(names.begin(), names.end(), named.name) - names.begin();
       if ((set >> number & 1) != 0) {

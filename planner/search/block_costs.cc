@@ -81,7 +81,7 @@ std::vector<BesideAxis> besideBatch(const CompileOptions& closed, const Machine&
   if (closed.mesh.empty() || !mesh.ok()) {
     return {{closed.stageMeshes}};
   }
-  const std::vector<Axis> batch = defaultAxes(*mesh, closed.fill);
+  const AxisList batch = defaultAxes(*mesh, closed.fill);
   const int64_t mostStride = mesh->ranks() > machine.devicesPerNode ? std::max<int64_t>(1, machine.devicesPerNode) : 1;
   std::vector<BesideAxis> axes;
   int64_t inside = 1;  // ranks of the batch's axes

@@ -108,7 +108,7 @@ class Mixer {
            LeveledClass& mine) const {
     const Decisions& record = plan_.attempt.decisions;
     const Mesh mesh = record.meshes().ofStage(decision.stage);
-    const std::vector<Axis> axes = dataParallelAxes(mesh);
+    const AxisList axes = dataParallelAxes(mesh);
     const int64_t parts = partsOf(axes);
     const int64_t stored = TensorType{decision.layout.localShape(argument.type.shape), argument.type.type}.bytes();
     const bool isSplit = std::any_of(axes.begin(), axes.end(), [&](const Axis& a) { return decision.layout.uses(a); });

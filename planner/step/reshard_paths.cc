@@ -1,5 +1,7 @@
 #include "planner/step/reshard_paths.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "planner/step/buckets.h"
 #include "planner/step/time_layouts.h"
@@ -88,8 +90,8 @@ absl::StatusOr<Layout> layoutOfResult(Layout current, const LeavingResult& resul
   }
   current.setPartial({});
   if (dim >= 0) {
-    std::vector<Axis> axes = current.dim(dim);
-    std::erase_if(axes, isTime);
+    AxisList axes = current.dim(dim);
+    axes.erase(std::ranges::remove_if(axes, isTime).begin(), axes.end());
     while (result.stripes % partsOf(axes) != 0) {
       axes.pop_back();
     }

@@ -12,8 +12,8 @@ Axis timeAxis(const Mesh& mesh) {
 Layout withoutTime(const Layout& layout) {
   Layout space = layout;
   for (size_t d = 0; d < layout.dimensions(); ++d) {
-    std::vector<Axis> axes = layout.dim(d);
-    std::erase_if(axes, isTime);
+    AxisList axes = layout.dim(d);
+    axes.erase(std::ranges::remove_if(axes, isTime).begin(), axes.end());
     space.setDim(d, axes);
     space.setPad(d, 0);
   }
@@ -55,8 +55,8 @@ Shape microBatchShape(const Shape& shape, const Layout& layout, int64_t microBat
 
 Layout likeInTime(Layout layout, const Layout& other) {
   for (size_t d = 0; d < layout.dimensions(); ++d) {
-    std::vector<Axis> axes = layout.dim(d);
-    std::erase_if(axes, isTime);
+    AxisList axes = layout.dim(d);
+    axes.erase(std::ranges::remove_if(axes, isTime).begin(), axes.end());
     std::copy_if(other.dim(d).begin(), other.dim(d).end(), std::back_inserter(axes), isTime);
     layout.setDim(d, axes);
   }
@@ -71,7 +71,7 @@ std::optional<Layout> sliceTime(const Layout& current, const Layout& wanted, con
   Layout sliced = current;
   for (size_t d = 0; d < wanted.dimensions(); ++d) {
     if (std::any_of(wanted.dim(d).begin(), wanted.dim(d).end(), isTime)) {
-      std::vector<Axis> axes = current.dim(d);
+      AxisList axes = current.dim(d);
       axes.push_back(timeAxis(mesh));
       sliced.setDim(d, axes);
     }

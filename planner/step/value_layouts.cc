@@ -135,7 +135,7 @@ class LayoutAssigner {
     return isTime(sum.axis) || passesOn(view_, op, holdersOf(op, sum));
   }
 
-  std::vector<Axis> ownSums(int op) const {
+  AxisList ownSums(int op) const {
     const auto decision = byId_.find(view_.op(op).id);
     const absl::StatusOr<Rule> rule = ruleOf(view_, layouts_.stored, op);
     if (decision == byId_.end() || !rule.ok()) {

@@ -36,7 +36,7 @@ std::vector<UserStrategy> strategiesOf(const GraphView& view, int op, const Mesh
     for (size_t i = 0; i < rule->operands().size(); ++i) {
       std::vector<std::string>& dims = strategy.inNames.emplace_back();
       const Layout layout = rule->operandLayout(i, chosen);
-      for (const std::vector<Axis>& dim : layout.dims()) {
+      for (const AxisList& dim : layout.dims()) {
         dims.push_back(absl::StrJoin(dim, ",", [&](std::string* out, const Axis& a) { out->append(mesh.name(a)); }));
       }
     }

@@ -208,7 +208,7 @@ absl::StatusOr<SplitStrategy> strategyOf(mlir::Operation* op, const Rule& rule, 
   WEFT_ASSIGN_OR_RETURN(const NamedStrategy named, resolveNames(rule, given, wanted, mesh));
   WEFT_RETURN_IF_ERROR(rule.check(named.axes, mesh));
   SplitStrategy strategy{named.axes, named.said, {}, mesh.ranks()};
-  for (const std::vector<Axis>& axes : named.axes) {
+  for (const AxisList& axes : named.axes) {
     strategy.repeats /= partsOf(axes);
   }
   for (size_t r = 0; r < results.size(); ++r) {

@@ -62,7 +62,7 @@ std::vector<std::vector<int64_t>> assemble(const Shape& shape, const Placed& fro
 
 // Some splits of two dimensions over the axes of a mesh.
 Layout randomLayout(const Mesh& on, std::mt19937_64& generator) {
-  std::vector<std::vector<Axis>> dims(2);
+  AxisLists dims(2);
   for (const NamedAxis& named : on.axes()) {
     const uint64_t dim = generator() % 3;
     if (dim < 2 && named.axis.size > 1) {

@@ -44,7 +44,7 @@ TEST(LayoutTest, PrintsWhatItParses) {
 
 TEST(LayoutTest, PartialOverSeveralNamesReadsBack) {
   Mesh mesh = meshOf("dp=2,tp=4");
-  Layout layout(std::vector<std::vector<Axis>>{{}}, {{{AxisKind::kSpace, 1, 4}, ReduceKind::kSum}});
+  Layout layout(AxisLists{{}}, {{{AxisKind::kSpace, 1, 4}, ReduceKind::kSum}});
   EXPECT_EQ(layout.print(mesh), "[{}] partial{dp:sum,tp:(1)2:sum}");
   EXPECT_EQ(layoutOf(layout.print(mesh), mesh).canonical(), layout);
 }
@@ -52,10 +52,9 @@ TEST(LayoutTest, PartialOverSeveralNamesReadsBack) {
 TEST(LayoutTest, RandomLayoutsReadBackByMeaning) {
   for (const char* text : {"dp=2,tp=4", "a=3,b=2", "12", "x=2,y=2,z=2"}) {
     Mesh mesh = meshOf(text);
-    std::vector<std::vector<Axis>> cuts = mesh.ranks() % 3 == 0
-                                              ? std::vector<std::vector<Axis>>{testing::cutLine({3, mesh.ranks() / 3}),
+    std::vector<AxisList> cuts = mesh.ranks() % 3 == 0 ? std::vector<AxisList>{testing::cutLine({3, mesh.ranks() / 3}),
                                                                                testing::cutLine({mesh.ranks() / 3, 3})}
-                                              : std::vector<std::vector<Axis>>{testing::cutLine({2, 2, 2})};
+                                                       : std::vector<AxisList>{testing::cutLine({2, 2, 2})};
     for (const Layout& layout : testing::layoutsOf(mesh, {24, 24}, cuts, true)) {
       EXPECT_EQ(layoutOf(layout.print(mesh), mesh).canonical(), layout) << layout.print(mesh);
     }
@@ -127,7 +126,7 @@ TEST(LayoutTest, SlicesTileTheTensor) {
     for (const char* name : {"a", "b", "c"}) {
       size_t where = random() % 3;
       if (where < 2) {
-        std::vector<Axis> axes = layout.dim(where);
+        AxisList axes = layout.dim(where);
         axes.insert(axes.begin() + static_cast<int64_t>(random() % (axes.size() + 1)), *mesh.resolve(name));
         layout.setDim(where, axes);
         parts *= mesh.resolve(name)->size;
@@ -135,7 +134,7 @@ TEST(LayoutTest, SlicesTileTheTensor) {
     }
     bool timed = random() % 2 == 0;
     if (timed) {
-      std::vector<Axis> axes = layout.dim(0);
+      AxisList axes = layout.dim(0);
       axes.push_back(*mesh.resolve("micro"));
       layout.setDim(0, axes);
     }
@@ -189,7 +188,7 @@ TEST(LayoutTest, CheckRefusesCutsThatDoNotNest) {
   Mesh mesh = meshOf("6");
   // rank / 3 and rank % 2 are no two digits of one number.
   EXPECT_THAT(checkError("[{all:(1)2},{all:(3)2}]", {4, 4}, mesh), HasSubstr("do not nest (2 against 3)"));
-  Layout wrong(std::vector<std::vector<Axis>>{{{AxisKind::kSpace, 1, 4}}});
+  Layout wrong(AxisLists{{{AxisKind::kSpace, 1, 4}}});
   EXPECT_THAT(std::string(wrong.check({4}, mesh).message()), HasSubstr("does not cut the 6 ranks"));
 }
 

@@ -9,8 +9,7 @@ namespace weft::testing {
 
 // Every distribution of `axes` over the dimensions (in any order inside a dimension), over "partial" if asked, and
 // over "replicated". Layouts that do not divide the shape are left out; equal meanings appear once.
-inline void placeAxes(const std::vector<Axis>& axes, size_t next, Layout layout, bool partial,
-                      std::vector<Layout>& out) {
+inline void placeAxes(const AxisList& axes, size_t next, Layout layout, bool partial, std::vector<Layout>& out) {
   if (next == axes.size()) {
     out.push_back(layout.canonical());
     return;
@@ -19,7 +18,7 @@ inline void placeAxes(const std::vector<Axis>& axes, size_t next, Layout layout,
   for (size_t d = 0; d < layout.dimensions(); ++d) {
     for (size_t at = 0; at <= layout.dim(d).size(); ++at) {
       Layout more = layout;
-      std::vector<Axis> dim = layout.dim(d);
+      AxisList dim = layout.dim(d);
       dim.insert(dim.begin() + static_cast<int64_t>(at), axes[next]);
       more.setDim(d, dim);
       placeAxes(axes, next + 1, more, partial, out);
@@ -35,10 +34,10 @@ inline void placeAxes(const std::vector<Axis>& axes, size_t next, Layout layout,
 }
 
 // Layouts built from each of several ways to cut the line.
-inline std::vector<Layout> layoutsOf(const Mesh& mesh, const Shape& shape, const std::vector<std::vector<Axis>>& cuts,
+inline std::vector<Layout> layoutsOf(const Mesh& mesh, const Shape& shape, const std::vector<AxisList>& cuts,
                                      bool partial) {
   std::vector<Layout> all;
-  for (const std::vector<Axis>& axes : cuts) {
+  for (const AxisList& axes : cuts) {
     placeAxes(axes, 0, Layout(shape.size()), partial, all);
   }
   std::vector<Layout> result;
@@ -55,8 +54,8 @@ inline std::vector<Layout> layoutsOf(const Mesh& mesh, const Shape& shape, const
 }
 
 // The ways to cut the line of `ranks` into the given sizes, major first.
-inline std::vector<Axis> cutLine(const std::vector<int64_t>& sizes) {
-  std::vector<Axis> axes;
+inline AxisList cutLine(const std::vector<int64_t>& sizes) {
+  AxisList axes;
   int64_t pre = 1;
   for (int64_t size : sizes) {
     axes.push_back({AxisKind::kSpace, pre, size});

@@ -91,7 +91,7 @@ inline Tensor reduceAll(const std::vector<Tensor>& tensors, ReduceKind kind) {
 }
 
 // Groups from the axes alone: members by their digits, first axis major.
-inline std::vector<std::vector<int64_t>> groupsByDigits(const std::vector<Axis>& axes, int64_t ranks) {
+inline std::vector<std::vector<int64_t>> groupsByDigits(const AxisList& axes, int64_t ranks) {
   std::map<int64_t, std::map<int64_t, int64_t>> groups;
   for (int64_t rank = 0; rank < ranks; ++rank) {
     int64_t place = 0;
@@ -124,7 +124,7 @@ class Ranks {
 
   // Fills every rank's tensor by the layout; a partial value gets random terms, equal on ranks that are replicas.
   void place(const Layout& layout, std::mt19937& random) {
-    std::vector<Axis> partial;
+    AxisList partial;
     int64_t terms = 1;
     for (const Partial& p : layout.partial()) {
       partial.push_back(p.axis);
@@ -165,7 +165,7 @@ class Ranks {
   // Compares with `layout`; says what differs, empty if nothing does. Where `layout` is partial, its terms must
   // reduce to the value.
   std::string compare(const Layout& layout) const {
-    std::vector<Axis> partial;
+    AxisList partial;
     for (const Partial& p : layout.partial()) {
       partial.push_back(p.axis);
     }

@@ -69,7 +69,6 @@ class Oracle {
   }
 
  private:
-  using Axes = std::vector<Axis>;
   struct Entry {
     double negated;
     std::string name;
@@ -86,7 +85,7 @@ class Oracle {
   }
 
   // How many ranks of a group lie on the node of its first one; all groups over the same axes have as many here.
-  double onNode(const Axes& axes) const {
+  double onNode(const AxisList& axes) const {
     if (machine_.devicesPerNode == 0) {
       return ranksOf(axes);
     }
@@ -96,7 +95,7 @@ class Oracle {
     }));
   }
 
-  static double ranksOf(const Axes& axes) {
+  static double ranksOf(const AxisList& axes) {
     double n = 1;
     for (const Axis& axis : axes) {
       n *= static_cast<double>(axis.size);
@@ -106,7 +105,7 @@ class Oracle {
 
   // An all_gather over `axes` of which `gathered` bytes come out; a reduce_scatter of as many takes as long, an
   // all_reduce is one of each.
-  double gatherCost(const Axes& axes, double gathered, double rounds = 1) const {
+  double gatherCost(const AxisList& axes, double gathered, double rounds = 1) const {
     const double n = ranksOf(axes);
     const double p = onNode(axes);
     const double k = n / p;
@@ -124,7 +123,7 @@ class Oracle {
     return machine_.launchLatency + rounds * seconds;
   }
 
-  double exchangeCost(const Axes& axes, double local) const {
+  double exchangeCost(const AxisList& axes, double local) const {
     const double n = ranksOf(axes);
     const double p = onNode(axes);
     double seconds = (p - 1) * machine_.linkLatency + local * (p - 1) / n / machine_.linkBandwidth;
@@ -155,8 +154,8 @@ class Oracle {
   }
 
   // All ways to write an axis as major, middle, minor, cut at cut points; any of the outer two may have size 1.
-  std::vector<Axes> threeParts(const Axis& axis) const {
-    std::vector<Axes> ways;
+  std::vector<AxisList> threeParts(const Axis& axis) const {
+    std::vector<AxisList> ways;
     for (int64_t a : cutPoints_) {
       for (int64_t b : cutPoints_) {
         if (a >= axis.pre && b > a && b <= axis.end() && a % axis.pre == 0 && b % a == 0 && axis.end() % b == 0) {
@@ -184,25 +183,25 @@ class Oracle {
 
   template <typename Visit>
   void slices(const Layout& layout, Visit visit) const {
-    Axes used;
-    for (const Axes& dim : layout.dims()) {
+    AxisList used;
+    for (const AxisList& dim : layout.dims()) {
       used.insert(used.end(), dim.begin(), dim.end());
     }
     for (const Partial& p : layout.partial()) {
       used.push_back(p.axis);
     }
     for (const Axis& free : freeAxes(used, mesh_)) {
-      for (const Axes& way : threeParts(free)) {
+      for (const AxisList& way : threeParts(free)) {
         append(layout, {way[1]}, 0, visit);
       }
     }
   }
 
   template <typename Visit>
-  void append(const Layout& layout, const Axes& axes, double price, Visit visit) const {
+  void append(const Layout& layout, const AxisList& axes, double price, Visit visit) const {
     for (size_t d = 0; d < layout.dimensions(); ++d) {
       Layout next = layout;
-      Axes dim = layout.dim(d);
+      AxisList dim = layout.dim(d);
       dim.insert(dim.end(), axes.begin(), axes.end());
       next.setDim(d, dim);
       if (next.check(shape_, mesh_).ok()) {
@@ -215,15 +214,15 @@ class Oracle {
   template <typename Visit>
   void leaving(const Layout& layout, Visit visit) const {
     for (size_t d = 0; d < layout.dimensions(); ++d) {
-      const Axes& dim = layout.dim(d);
+      const AxisList& dim = layout.dim(d);
       for (size_t first = 0; first < dim.size(); ++first) {
-        for (const Axes& way : threeParts(dim[first])) {
+        for (const AxisList& way : threeParts(dim[first])) {
           if (way[2].size != 1) {
             continue;
           }
-          Axes kept(dim.begin(), dim.begin() + static_cast<int64_t>(first));
+          AxisList kept(dim.begin(), dim.begin() + static_cast<int64_t>(first));
           kept.push_back(way[0]);
-          Axes moved{way[1]};
+          AxisList moved{way[1]};
           moved.insert(moved.end(), dim.begin() + static_cast<int64_t>(first) + 1, dim.end());
           Layout rest = layout;
           rest.setDim(d, kept);
@@ -240,9 +239,9 @@ class Oracle {
 
   // Removes partial axes or parts of them, in every order, and ends with a reduce_scatter or an all_reduce over them.
   template <typename Visit>
-  void reductions(const Layout& layout, const Visit& visit, const Axes& removed = {}) const {
+  void reductions(const Layout& layout, const Visit& visit, const AxisList& removed = {}) const {
     for (size_t i = 0; i < layout.partial().size(); ++i) {
-      for (const Axes& way : threeParts(layout.partial()[i].axis)) {
+      for (const AxisList& way : threeParts(layout.partial()[i].axis)) {
         std::vector<Partial> partial = layout.partial();
         const ReduceKind kind = partial[i].kind;
         partial.erase(partial.begin() + static_cast<int64_t>(i));
@@ -251,7 +250,7 @@ class Oracle {
         Layout rest = layout;
         rest.setPartial(partial);
         rest = rest.canonical();
-        Axes axes = removed;
+        AxisList axes = removed;
         axes.push_back(way[1]);
         if (kind == ReduceKind::kSum) {
           append(rest, axes, gatherCost(axes, bytes(layout)), visit);

@@ -39,7 +39,7 @@ void PrintTo(const Case& c, std::ostream* out) {
 }
 
 std::vector<Layout> allLayouts(const Mesh& mesh, const Case& c, bool partial) {
-  std::vector<std::vector<Axis>> cuts;
+  std::vector<AxisList> cuts;
   for (const std::vector<int64_t>& sizes : c.cuts) {
     cuts.push_back(testing::cutLine(sizes));
   }
@@ -184,9 +184,9 @@ TEST_P(ReshardProperty, NoPathReceivesFewerBytes) {
   });
 }
 
-std::vector<Axis> axesOf(const Layout& layout) {
-  std::vector<Axis> axes;
-  for (const std::vector<Axis>& dim : layout.dims()) {
+AxisList axesOf(const Layout& layout) {
+  AxisList axes;
+  for (const AxisList& dim : layout.dims()) {
     axes.insert(axes.end(), dim.begin(), dim.end());
   }
   for (const Partial& p : layout.partial()) {
@@ -196,7 +196,7 @@ std::vector<Axis> axesOf(const Layout& layout) {
 }
 
 bool liesOn(const Layout& layout, const std::set<int64_t>& cuts) {
-  const std::vector<Axis> axes = axesOf(layout);
+  const AxisList axes = axesOf(layout);
   return std::all_of(axes.begin(), axes.end(),
                      [&](const Axis& axis) { return cuts.count(axis.pre) > 0 && cuts.count(axis.end()) > 0; });
 }

@@ -114,9 +114,9 @@ class ProductsOfGradients : public ::testing::Test {
     return backward(kMatmul, {a, b}, result);
   }
   // Operator 0, dq wq, is split over these axes of what it adds up, no other is split.
-  bool pass(const std::vector<Axis>& axes, const Axis& sum) const {
+  bool pass(const AxisList& axes, const Axis& sum) const {
     const GraphView view(b_.graph);
-    return productsPass(view, view.valueOf(dk_), sum, [&](int op) { return op == 0 ? axes : std::vector<Axis>(); });
+    return productsPass(view, view.valueOf(dk_), sum, [&](int op) { return op == 0 ? axes : AxisList(); });
   }
 
   GraphBuilder b_;

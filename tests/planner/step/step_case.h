@@ -19,7 +19,7 @@ inline Layout layoutOn(const Mesh& mesh, const std::string& text) {
 }
 
 // The axes of a factor: "dp,tp".
-inline std::vector<Axis> axesOn(const Mesh& mesh, const std::string& names) {
+inline AxisList axesOn(const Mesh& mesh, const std::string& names) {
   return layoutOn(mesh, "[{" + names + "}]").dim(0);
 }
 
