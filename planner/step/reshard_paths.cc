@@ -1,7 +1,5 @@
 #include "planner/step/reshard_paths.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "planner/step/buckets.h"
 #include "planner/step/time_layouts.h"
@@ -90,8 +88,7 @@ absl::StatusOr<Layout> layoutOfResult(Layout current, const LeavingResult& resul
   }
   current.setPartial({});
   if (dim >= 0) {
-    AxisList axes = current.dim(dim);
-    axes.erase(std::ranges::remove_if(axes, isTime).begin(), axes.end());
+    AxisList axes = withoutTime(current.dim(dim));
     while (result.stripes % partsOf(axes) != 0) {
       axes.pop_back();
     }

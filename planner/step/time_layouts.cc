@@ -12,13 +12,16 @@ Axis timeAxis(const Mesh& mesh) {
 Layout withoutTime(const Layout& layout) {
   Layout space = layout;
   for (size_t d = 0; d < layout.dimensions(); ++d) {
-    AxisList axes = layout.dim(d);
-    axes.erase(std::ranges::remove_if(axes, isTime).begin(), axes.end());
-    space.setDim(d, axes);
+    space.setDim(d, withoutTime(layout.dim(d)));
     space.setPad(d, 0);
   }
   space.setPartial(withoutTime(layout.partial()));
   return space;
+}
+
+AxisList withoutTime(AxisList axes) {
+  axes.erase(std::ranges::remove_if(axes, isTime).begin(), axes.end());
+  return axes;
 }
 
 std::vector<Partial> withoutTime(std::vector<Partial> partial) {
@@ -55,8 +58,7 @@ Shape microBatchShape(const Shape& shape, const Layout& layout, int64_t microBat
 
 Layout likeInTime(Layout layout, const Layout& other) {
   for (size_t d = 0; d < layout.dimensions(); ++d) {
-    AxisList axes = layout.dim(d);
-    axes.erase(std::ranges::remove_if(axes, isTime).begin(), axes.end());
+    AxisList axes = withoutTime(layout.dim(d));
     std::copy_if(other.dim(d).begin(), other.dim(d).end(), std::back_inserter(axes), isTime);
     layout.setDim(d, axes);
   }

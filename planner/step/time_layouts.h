@@ -17,6 +17,8 @@ Axis timeAxis(const Mesh& mesh);
 
 // The layout of one micro-batch: time axes and pads left out.
 Layout withoutTime(const Layout& layout);
+// The splits over ranks alone.
+AxisList withoutTime(AxisList axes);
 // The sums over ranks alone.
 std::vector<Partial> withoutTime(std::vector<Partial> partial);
 // How the terms of the micro-batches are combined; none: there is no term in each.
