@@ -11,13 +11,15 @@
 
 set(WEFT_COMMON_HEADERS
     <algorithm> <array> <cmath> <cstdint> <fstream> <functional> <iostream> <limits> <map> <memory> <mutex> <numeric>
-    <optional> <set> <sstream> <string> <tuple> <unordered_map> <utility> <vector>
+    <optional> <set> <sstream> <string> <tuple> <unordered_map> <utility> <variant> <vector>
+    <absl/algorithm/container.h> <absl/container/flat_hash_map.h> <absl/container/flat_hash_set.h>
+    <absl/container/inlined_vector.h>
     <absl/status/status.h> <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_format.h>
     <absl/strings/str_join.h> <absl/strings/str_split.h>
     <nlohmann/json.hpp>
     # What the generated plan.pb.h includes.
     <google/protobuf/extension_set.h> <google/protobuf/generated_message_reflection.h> <google/protobuf/map.h>
-    <google/protobuf/message.h> <google/protobuf/repeated_field.h> <google/protobuf/unknown_field_set.h>)
+    <google/protobuf/map_field.h> <google/protobuf/message.h> <google/protobuf/repeated_field.h> <google/protobuf/unknown_field_set.h>)
 set(WEFT_TEST_HEADERS <random> <thread> <gmock/gmock.h> <gtest/gtest.h>)
 
 # weft_precompile(NAME HEADERS...): a target that weft_reuse_precompiled names.

@@ -5,6 +5,9 @@
 #   a GTest executable, one ctest entry. With SHARDS its tests are shared out among N entries, which run side by side:
 #   for those that take longest.
 #
+# weft_all_checks(NAME)                                for what reckons with raw memory: sanitizers leave nothing out
+# weft_exceptions(SRCS...)                             sources of tests that throw or catch
+#
 # What of these is installed says cmake/WeftInstall.cmake.
 
 # Includes are written from the top of the tree; public frontend headers also as <weft/...>.
@@ -29,6 +32,17 @@ function(weft_library name)
   elseif(WEFT_PCH)
     target_precompile_headers(${name} PRIVATE ${WEFT_COMMON_HEADERS})
   endif()
+endfunction()
+
+# For libraries with OWN_FLAGS.
+function(weft_all_checks name)
+  if(WEFT_SANITIZE_WITHOUT)
+    target_compile_options(${name} PRIVATE -fsanitize=${WEFT_SANITIZE_WITHOUT})
+  endif()
+endfunction()
+
+function(weft_exceptions)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -fexceptions SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 # Only the two shared libraries are linked, never single MLIR archives beside them. No installed header includes MLIR.

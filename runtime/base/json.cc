@@ -121,19 +121,38 @@ class IntegerEntries final : public nlohmann::json_sax<Json> {
   absl::Status status_;
 };
 
+// Hears of the parser only what is wrong.
+class SyntaxError final : public nlohmann::detail::json_sax_acceptor<Json> {
+ public:
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) {
+    reason_ = jsonReason(error);
+    return false;
+  }
+  const std::string& reason() const { return reason_; }
+
+ private:
+  std::string reason_;
+};
+
+// Why `text` is no JSON; empty where it is. Without exceptions the parser that makes values does not say.
+std::string syntaxErrorOf(const std::string& text) {
+  SyntaxError error;
+  Json::sax_parse(text, &error);
+  return error.reason();
+}
+
 }  // namespace
 
 absl::StatusOr<Json> parseJson(const std::string& text) {
   Limits limits;
-  Json json;
-  try {
-    json = Json::parse(
-        text, [&](int depth, Json::parse_event_t event, Json& parsed) { return limits.keeps(depth, event, parsed); });
-  } catch (const Json::exception& error) {
-    return absl::InvalidArgumentError("no JSON: " + jsonReason(error));
+  Json json = Json::parse(
+      text, [&](int depth, Json::parse_event_t event, Json& parsed) { return limits.keeps(depth, event, parsed); },
+      /*allow_exceptions=*/false);
+  if (limits.refused().empty() && !json.is_discarded()) {
+    return json;
   }
-  return limits.refused().empty() ? absl::StatusOr<Json>(std::move(json))
-                                  : absl::InvalidArgumentError(limits.refused());
+  const std::string error = syntaxErrorOf(text);
+  return absl::InvalidArgumentError(error.empty() ? limits.refused() : "no JSON: " + error);
 }
 
 absl::StatusOr<std::vector<std::pair<std::string, int64_t>>> parseJsonIntegers(const std::string& text) {
