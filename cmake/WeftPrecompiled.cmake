@@ -19,7 +19,8 @@ set(WEFT_COMMON_HEADERS
     <nlohmann/json.hpp>
     # What the generated plan.pb.h includes.
     <google/protobuf/extension_set.h> <google/protobuf/generated_message_reflection.h> <google/protobuf/map.h>
-    <google/protobuf/map_field.h> <google/protobuf/message.h> <google/protobuf/repeated_field.h> <google/protobuf/unknown_field_set.h>)
+    <google/protobuf/map_field.h> <google/protobuf/message.h> <google/protobuf/repeated_field.h>
+    <google/protobuf/unknown_field_set.h>)
 set(WEFT_TEST_HEADERS <random> <thread> <gmock/gmock.h> <gtest/gtest.h>)
 
 # weft_precompile(NAME HEADERS...): a target that weft_reuse_precompiled names.
