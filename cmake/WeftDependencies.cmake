@@ -8,10 +8,6 @@ endforeach()
 if(WEFT_BUILD_TESTS)
   find_package(GTest REQUIRED)
 endif()
-# Programs allocate with it where it is installed; sanitizers bring an allocator of their own.
-if(NOT WEFT_SANITIZE)
-  find_library(WEFT_JEMALLOC jemalloc)
-endif()
 
 if(WEFT_BUILD_COMPILER)
   find_package(${WEFT_MLIR_PACKAGE} REQUIRED)

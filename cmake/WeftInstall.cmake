@@ -9,21 +9,6 @@
 include(CMakePackageConfigHelpers)
 set(WEFT_PACKAGE_FOLDER ${CMAKE_INSTALL_LIBDIR}/cmake/Weft)
 
-# weft_linked_libraries(OUT NAME): NAME and all libraries of the tree that it links.
-function(weft_linked_libraries out name)
-  set(found ${name})
-  set(open ${name})
-  while(open)
-    list(POP_FRONT open library)
-    get_target_property(links ${library} INTERFACE_LINK_LIBRARIES)
-    list(FILTER links INCLUDE REGEX "^weft_")
-    list(REMOVE_ITEM links ${found})
-    list(APPEND found ${links})
-    list(APPEND open ${links})
-  endwhile()
-  set(${out} ${found} PARENT_SCOPE)
-endfunction()
-
 # weft_component(NAME LIBRARY PROGRAM HEADERS ...): HEADERS are patterns of names as includes write them. What an earlier
 # component installs is not installed again.
 function(weft_component name library program)

@@ -35,6 +35,8 @@ add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-designated-
 # everywhere: its templates are shared.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>)
 add_compile_definitions(JSON_NOEXCEPTION)
+# What tests are compiled with beside that; see weft_link_optimized_first.
+set(WEFT_TEST_FLAGS -O0)
 if(WEFT_SANITIZE)
   # A finding ends the program, so that the test fails.
   add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -50,10 +52,18 @@ if(WEFT_FUZZ)
 endif()
 add_link_options(-fuse-ld=lld-19)
 
+# The compiler, too, is faster on jemalloc, with huge pages: it takes a tenth less time.
+set(launcher)
+find_library(WEFT_JEMALLOC jemalloc)
+if(WEFT_JEMALLOC)
+  list(APPEND launcher LD_PRELOAD=${WEFT_JEMALLOC} MALLOC_CONF=thp:always)
+endif()
 find_program(WEFT_CCACHE ccache)
 if(WEFT_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER
-      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime ${WEFT_CCACHE})
+  list(APPEND launcher CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime ${WEFT_CCACHE})
   # Makes the precompiled header itself cacheable.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Xclang> $<$<COMPILE_LANGUAGE:CXX>:-fno-pch-timestamp>)
+endif()
+if(launcher)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${launcher})
 endif()

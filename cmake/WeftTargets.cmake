@@ -1,9 +1,10 @@
 # weft_library(NAME SRCS ... [DEPS ...] [OWN_FLAGS])   a static library without LLVM; OWN_FLAGS: its compile options differ
 # weft_mlir_library(NAME SRCS ... [DEPS ...])          one that sees MLIR
 # weft_program(NAME SRCS ... [DEPS ...] [MLIR])        an executable in build/<preset>/bin
-# weft_test(NAME SRCS ... [DEPS ...] [MLIR] [LABELS ...] [SHARDS N])
+# weft_test(NAME SRCS ... [DEPS ...] [MLIR] [OPTIMIZED] [LABELS ...] [SHARDS N])
 #   a GTest executable, one ctest entry. With SHARDS its tests are shared out among N entries, which run side by side:
-#   for those that take longest.
+#   for those that take longest. With OPTIMIZED its sources are compiled as libraries are: for those that compute much
+#   themselves, to compare with.
 #
 # weft_all_checks(NAME)                                for what reckons with raw memory: sanitizers leave nothing out
 # weft_exceptions(SRCS...)                             sources of tests that throw or catch
@@ -57,9 +58,25 @@ function(weft_mlir_library name)
   weft_reuse_precompiled(${name} weft_mlir_pch)
 endfunction()
 
-# The allocator of a program: it must stand before the C library, which comes last.
+# weft_linked_libraries(OUT NAME): NAME and all libraries of the tree that it links.
+function(weft_linked_libraries out name)
+  set(found ${name})
+  set(open ${name})
+  while(open)
+    list(POP_FRONT open library)
+    get_target_property(links ${library} INTERFACE_LINK_LIBRARIES)
+    list(FILTER links INCLUDE REGEX "^weft_")
+    list(REMOVE_ITEM links ${found})
+    list(APPEND found ${links})
+    list(APPEND open ${links})
+  endwhile()
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+# Programs allocate with jemalloc where it is installed; sanitizers bring an allocator of their own. It must stand before
+# the C library, which comes last.
 function(weft_use_allocator name)
-  if(WEFT_JEMALLOC)
+  if(WEFT_JEMALLOC AND NOT WEFT_SANITIZE)
     target_link_libraries(${name} PRIVATE ${WEFT_JEMALLOC})
   endif()
 endfunction()
@@ -88,8 +105,24 @@ function(weft_add_test name program environment labels)
     ENVIRONMENT "TEST_TMPDIR=${folder};${WEFT_TEST_ENVIRONMENT};${environment}" LABELS "${labels}")
 endfunction()
 
+# Most tests are compiled without optimization (WEFT_TEST_FLAGS), in half the time. An inline function or template that a test
+# and a library both use is in both, and the linker keeps the one that it meets first. So it meets all libraries before
+# the tests, which then run optimized code; what no test reaches is dropped again.
+function(weft_link_optimized_first name)
+  set(files)
+  foreach(library ${ARGN})
+    weft_linked_libraries(libraries ${library})
+    foreach(linked ${libraries})
+      list(APPEND files $<TARGET_FILE:${linked}>)
+    endforeach()
+  endforeach()
+  list(REMOVE_DUPLICATES files)
+  list(JOIN files " " files)
+  target_link_options(${name} PRIVATE LINKER:--gc-sections "SHELL:-Wl,--whole-archive ${files} -Wl,--no-whole-archive")
+endfunction()
+
 function(weft_test name)
-  cmake_parse_arguments(ARG "MLIR" "SHARDS" "SRCS;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "MLIR;OPTIMIZED" "SHARDS" "SRCS;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SRCS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_include_directories(${name} PRIVATE ${WEFT_INCLUDES})
@@ -97,11 +130,17 @@ function(weft_test name)
   weft_use_allocator(${name})
   target_compile_definitions(${name} PRIVATE WEFT_DATA_DIR="${WEFT_DATA_DIR}"
     WEFT_DATA_REQUIRED=$<BOOL:${WEFT_DATA_REQUIRED}>)
+  set(sees "")
   if(ARG_MLIR)
     weft_use_mlir(${name})
-    weft_reuse_precompiled(${name} weft_mlir_test_pch)
+    set(sees _mlir)
+  endif()
+  if(ARG_OPTIMIZED)
+    weft_reuse_precompiled(${name} weft${sees}_pch)
   else()
-    weft_reuse_precompiled(${name} weft_test_pch)
+    target_compile_options(${name} PRIVATE ${WEFT_TEST_FLAGS})
+    weft_link_optimized_first(${name} ${ARG_DEPS})
+    weft_reuse_precompiled(${name} weft${sees}_test_pch)
   endif()
   if(NOT ARG_SHARDS)
     weft_add_test(${name} ${name} "" "${ARG_LABELS}")

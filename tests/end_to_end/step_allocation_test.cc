@@ -16,7 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "examples/gpt/model.h"
 #include "kernels/kernel.h"
 #include "runtime/base/status.h"
@@ -163,11 +165,20 @@ bool isAnyOf(const std::string& object, const std::vector<std::string>& librarie
                      [&](const std::string& library) { return object.find(library) != std::string::npos; });
 }
 
-// Who asked for the memory: the innermost caller outside of the C and C++ libraries, which allocate for others.
+// Is it code of the C or C++ library? Of the latter's templates this program has its own, which oneDNN then calls, too.
+bool isStandard(const void* address) {
+  Dl_info info = {};
+  const bool isNamed = dladdr(address, &info) != 0 && info.dli_sname != nullptr;
+  const absl::string_view symbol = isNamed ? info.dli_sname : "";
+  return isAnyOf(objectOf(address), {"libstdc++", "libc.so", "ld-linux"}) || absl::StartsWith(symbol, "_ZNSt") ||
+         absl::StartsWith(symbol, "_ZNKSt");
+}
+
+// Who asked for the memory: the innermost caller outside of those libraries, which allocate for others.
 const void* askerOf(const Call& call) {
   const auto end = call.stack + call.depth;
   auto frame = std::find(call.stack, end, call.caller);
-  while (frame != end && isAnyOf(objectOf(*frame), {"libstdc++", "libc.so", "ld-linux"})) {
+  while (frame != end && isStandard(*frame)) {
     ++frame;
   }
   return frame == end ? call.caller : *frame;
