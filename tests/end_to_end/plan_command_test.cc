@@ -186,6 +186,9 @@ TEST_F(PlanCommand, LimitsAreThoseOfTheKinds) {
   const std::string error = refusal(
       {"--machine", path("tiny.txt"), "--mesh", "dp=1", "--devices", "2", "--micro", "4", "--recompute", "none"});
   EXPECT_THAT(error, HasSubstr("no plan fits in 8000000 (fast), 1000 (slow) bytes per rank"));
+  const Outcome fitting =
+      plan({"--machine", twoKinds(), "--mesh", "dp=1", "--devices", "2", "--micro", "4", "-o", path("kinds.json")});
+  ASSERT_EQ(fitting.status, 0) << fitting.err;
   const Outcome compiled = run(compileCommand, {model(), "-o", path("tiny.plan"), "--decisions", path("kinds.json"),
                                                 "--machine", path("tiny.txt")});
   EXPECT_NE(compiled.status, 0);
