@@ -105,9 +105,9 @@ function(weft_add_test name program environment labels)
     ENVIRONMENT "TEST_TMPDIR=${folder};${WEFT_TEST_ENVIRONMENT};${environment}" LABELS "${labels}")
 endfunction()
 
-# Most tests are compiled without optimization (WEFT_TEST_FLAGS), in half the time. An inline function or template that a test
-# and a library both use is in both, and the linker keeps the one that it meets first. So it meets all libraries before
-# the tests, which then run optimized code; what no test reaches is dropped again.
+# Most tests are compiled without optimization (WEFT_TEST_FLAGS), in half the time. An inline function or template that
+# a test and a library both use is in both, and the linker keeps the one that it meets first. So it meets all libraries
+# before the tests, which then run optimized code; what no test reaches is dropped again.
 function(weft_link_optimized_first name)
   set(files)
   foreach(library ${ARGN})
