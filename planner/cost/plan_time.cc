@@ -173,9 +173,9 @@ absl::StatusOr<double> stepSeconds(const plan::Plan& plan, const Machine& machin
   for (const plan::Plan* submesh : submeshesOf(plan)) {
     ranks.push_back(submesh->ranks());
   }
-  const SharedCores cores(machine, std::move(ranks), {step.functions.begin(), step.functions.end()});
+  const SharedCores cores(machine, ranks);
   WEFT_ASSIGN_OR_RETURN(const double makespan, cores.makespan(table, step.times));
-  return cores.once(plan::PROLOGUE, step.before) + makespan + cores.once(plan::UPDATE, step.after);
+  return cores.once(step.before) + makespan + cores.once(step.after);
 }
 
 }  // namespace weft

@@ -109,12 +109,10 @@ Picoseconds rounded(double time) {
 SharedCores coresOf(const Decisions& record, const Machine& machine, const std::vector<SubmeshNeeds>& submeshes) {
   const StageMeshes meshes = record.meshes();
   std::vector<int64_t> ranks;
-  std::vector<absl::Span<const FunctionTime>> functions;
   for (size_t submesh = 0; submesh < submeshes.size(); ++submesh) {
     ranks.push_back(meshes.withNumber(meshes.numberOfSubmesh(static_cast<int64_t>(submesh))).ranks());
-    functions.emplace_back(submeshes[submesh].functions);
   }
-  return {machine, std::move(ranks), functions};
+  return {machine, ranks};
 }
 
 // What runs once before the micro-batches, or after them.
@@ -123,7 +121,7 @@ Picoseconds onceTime(const SharedCores& cores, const std::vector<SubmeshNeeds>& 
   for (const SubmeshNeeds& submesh : submeshes) {
     times.push_back(static_cast<double>(kind == plan::PROLOGUE ? submesh.before : submesh.after));
   }
-  return rounded(cores.once(kind, times));
+  return rounded(cores.once(times));
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 // say so best.
 //
 // All ranks measure at once, as they work in a step: they share the cores' caches and the memory. Where there are more
-// ranks than cores, as many measure kernels as have a core, and the machine says how many cores there are.
+// ranks than cores, as many measure kernels as have a core; in collectives they take turns, and a collective takes that
+// part of the time in which a rank has a core. The machine says how many cores there are.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 namespace weft::tools {
 
 struct MeasureOptions {
-  int64_t ranks = 2;    // collectives of 2 to so many; products and memory of so many at once
+  int64_t ranks = 2;    // collectives of 2 to so many, of groups side by side; products and memory of so many at once
   int threads = 1;      // of each rank
   double seconds = 60;  // for all, about
   std::function<void(const std::string& what, int64_t done, int64_t of)> progress = nullptr;
@@ -41,7 +42,7 @@ struct CollectiveTime {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   int64_t ranks = 0;
   int64_t bytesReceived = 0;
-  double seconds = 0;
+  double seconds = 0;  // on a core of its own
 };
 
 struct Measurement {
