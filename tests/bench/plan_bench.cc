@@ -5,9 +5,9 @@
 //
 // The host is measured first (tools/measure), with as many ranks, and the model's kernels in the steps of four plans,
 // as `weft machine --plans` does. Then each plan is compiled, and all of them run a few steps in turn, so that a busy
-// machine spoils all alike; the median of its steps stands for a plan. The four are not counted. How far
-// every second turn agrees with the others says how much of an order of plans is noise. Bytes: predicted without
-// compiling, those of the plan, and those that the executor allocated for all ranks.
+// machine spoils all alike; the median of its steps stands for a plan. The four are not counted. How far every second
+// turn agrees with the others says how much of an order of plans is noise. Bytes: predicted without compiling, those of
+// the plan, and those that the executor allocated for all ranks.
 #include <unistd.h>
 
 #include <algorithm>
