@@ -25,6 +25,7 @@
 #include "runtime/base/status.h"
 #include "runtime/exec/executor.h"
 #include "runtime/plan/statistics.h"
+#include "tests/bench/median.h"
 #include "tests/equivalence/model_problem.h"
 #include "tools/commands/flags.h"
 #include "tools/measure/measure_machine.h"
@@ -44,11 +45,6 @@ std::vector<KnownModel> models() {
       testing::gptModel("gpt", {.vocabulary = 512, .layers = 4, .width = 128, .heads = 4, .context = 64, .batch = 16}),
       testing::mlpModel("mlp", 256, {256, 512, 512, 512, 512, 512, 64}),
       testing::resnetModel("resnet", {.batch = 32, .rows = 16, .columns = 16})};
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
 }
 
 // One plan, predicted and compiled.

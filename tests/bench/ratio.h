@@ -4,9 +4,10 @@
 
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <chrono>
 #include <vector>
+
+#include "tests/bench/median.h"
 
 namespace weft::bench {
 
@@ -15,11 +16,6 @@ double secondsOf(const Work& work) {
   const auto begin = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-inline double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
 }
 
 // Pairs of seconds of so many calls, reported as counters: `ours_us` and `other_us` of one call, `ratio`.

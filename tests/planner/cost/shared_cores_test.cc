@@ -31,6 +31,34 @@ TEST(SharedCoresTest, RanksStayOnTheirCores) {
   EXPECT_EQ(after(machine, {2, 2}, {10, 0}), 10) << "one rank of each submesh on each core";
 }
 
+// Whatever a stage does, collectives too, takes twice as long where two of its ranks share a core.
+TEST(SharedCoresTest, AllThatAStageDoesNeedsACore) {
+  Machine machine;
+  machine.cores = 2;
+  const SharedCores cores(machine, {4});
+  const absl::StatusOr<schedule::Table> table = schedule::generate({.ranks = 1, .micros = 3});
+  ASSERT_TRUE(table.ok()) << table.status();
+  const schedule::Times times = {{{10, 0, 0, 15}}};
+  EXPECT_DOUBLE_EQ(cores.makespan(*table, times).value_or(-1), 2 * 3 * (10 + 15));
+  EXPECT_DOUBLE_EQ(cores.forward({0}, times, 3), 2 * 3 * 10);
+  EXPECT_DOUBLE_EQ(cores.once({0.75}), 1.5) << "in any unit";
+}
+
+// Of three micro-batches as in the schedule below: the first and the third stage are busy together once, on one core.
+TEST(SharedCoresTest, StagesOfAForwardProgramTakeTurns) {
+  const schedule::StageTimes stage = {1, 0, 0, std::nullopt};
+  Machine machine;
+  const auto forward = [&](int64_t microBatches) {
+    return SharedCores(machine, {1, 1, 1}).forward({0, 1, 2}, {{stage, stage, stage}}, microBatches);
+  };
+  EXPECT_DOUBLE_EQ(forward(3), 5);
+  machine.cores = 2;
+  EXPECT_DOUBLE_EQ(forward(3), 6);
+  EXPECT_DOUBLE_EQ(forward(1), 3) << "one stage after another";
+  machine.cores = 1;
+  EXPECT_DOUBLE_EQ(forward(3), 9);
+}
+
 // Three stages, three micro-batches: all three ranks are busy for one of five steps only, in which the first and the
 // last have one core of two.
 TEST(SharedCoresTest, StagesTakeTurnsWhileMoreWorkThanThereAreCores) {
