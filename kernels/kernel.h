@@ -1,7 +1,8 @@
 // The kernel interface: how the runtime calls compute.
 //
-// A kernel is made once per instruction when a plan is loaded, by the rank thread that will run it (libraries like
-// oneDNN bind to the thread's settings), and run many times. `run` allocates nothing.
+// A kernel is made once per instruction and rank when a plan is loaded, by one of the threads that may run it
+// (libraries like oneDNN bind to the thread's settings, which these share), and run many times, once at a time but not
+// always on the same thread. `run` allocates nothing and does not wait for other ranks.
 #pragma once
 
 #include <functional>

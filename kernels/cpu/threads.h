@@ -1,6 +1,6 @@
 // Threads of the libraries that kernels call (oneDNN, through OpenMP).
 //
-// The count belongs to the calling thread: each rank sets its share before it makes its kernels. OpenMP is reached
+// The count belongs to the calling thread: each thread of the ranks sets it before it makes kernels. OpenMP is reached
 // through the dynamic linker; a program without it has one thread.
 #pragma once
 

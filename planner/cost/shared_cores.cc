@@ -1,8 +1,8 @@
 #include "planner/cost/shared_cores.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -27,8 +27,14 @@ struct Task {
 // Tasks of each submesh in order, from one begin or end to the next: till then each that is under way has its speed.
 class Turns {
  public:
-  Turns(const std::vector<std::vector<Task>>& tasks, const std::vector<std::vector<RanksOnCore>>& crowds, int64_t cores)
-      : tasks_(tasks), crowds_(crowds), cores_(cores), left_(tasks.size()), ends_(tasks.size()) {}
+  Turns(const std::vector<std::vector<Task>>& tasks, const std::vector<std::vector<RanksOnNode>>& onNodes,
+        int64_t cores)
+      : tasks_(tasks),
+        onNodes_(onNodes),
+        cores_(static_cast<double>(cores)),
+        nodes_(onNodes.back().back().node + 1),
+        left_(tasks.size()),
+        ends_(tasks.size()) {}
 
   // When the last one ends.
   double run() {
@@ -76,18 +82,20 @@ class Turns {
     return next;
   }
 
-  // Of each submesh with a task under way: the part of a core that its ranks have where it is least.
+  // Of each submesh with a task under way: the part of a core that each of its ranks has where that is least.
   std::vector<double> speeds() const {
-    std::vector<int64_t> ranks(cores_, 0);  // that want each core
+    std::vector<double> wanted(nodes_, 0);  // cores of each node
     for (size_t s = 0; s < left_.size(); ++s) {
-      for (size_t i = 0; left_[s] && i < crowds_[s].size(); ++i) {
-        ranks[crowds_[s][i].core] += crowds_[s][i].ranks;
+      for (size_t i = 0; left_[s] && i < onNodes_[s].size(); ++i) {
+        wanted[onNodes_[s][i].node] += static_cast<double>(onNodes_[s][i].ranks);
       }
     }
     std::vector<double> speeds(left_.size(), 1);
     for (size_t s = 0; s < left_.size(); ++s) {
-      for (size_t i = 0; left_[s] && i < crowds_[s].size(); ++i) {
-        speeds[s] = std::min(speeds[s], 1 / static_cast<double>(ranks[crowds_[s][i].core]));
+      for (size_t i = 0; left_[s] && i < onNodes_[s].size(); ++i) {
+        const auto [node, ranks] = onNodes_[s][i];
+        const double turns = std::ceil(static_cast<double>(ranks) / cores_);
+        speeds[s] = std::min(speeds[s], 1 / std::max(turns, wanted[node] / cores_));
       }
     }
     return speeds;
@@ -110,8 +118,9 @@ class Turns {
   }
 
   const std::vector<std::vector<Task>>& tasks_;
-  const std::vector<std::vector<RanksOnCore>>& crowds_;  // of each submesh
-  int64_t cores_;
+  const std::vector<std::vector<RanksOnNode>>& onNodes_;  // of each submesh
+  double cores_;                                          // of each node
+  int64_t nodes_;
   std::vector<std::optional<double>> left_;  // of the task that is under way
   std::vector<std::vector<double>> ends_;    // of the tasks of each submesh that are over
 };
@@ -124,16 +133,15 @@ SharedCores::SharedCores(const Machine& machine, const std::vector<int64_t>& ran
   if (machine.cores == 0 || onNode <= machine.cores) {
     return;
   }
-  cores_ = (all + onNode - 1) / onNode * machine.cores;
+  cores_ = machine.cores;
   int64_t rank = 0;
   for (const int64_t count : ranks) {
-    std::map<int64_t, int64_t> crowd;
-    for (const int64_t end = rank + count; rank < end; ++rank) {
-      ++crowd[rank / onNode * machine.cores + rank % onNode % machine.cores];
-    }
-    std::vector<RanksOnCore>& mine = crowds_.emplace_back();
-    for (const auto& [core, ofIt] : crowd) {
-      mine.push_back({core, ofIt});
+    std::vector<RanksOnNode>& mine = onNodes_.emplace_back();
+    for (const int64_t end = rank + count; rank < end;) {
+      const int64_t node = rank / onNode;
+      const int64_t here = std::min(end, (node + 1) * onNode) - rank;
+      mine.push_back({node, here});
+      rank += here;
     }
   }
 }
@@ -147,7 +155,7 @@ double SharedCores::once(const std::vector<double>& times) const {
   for (const double time : times) {
     tasks.push_back({{time}});
   }
-  return Turns(tasks, crowds_, cores_).run();
+  return Turns(tasks, onNodes_, cores_).run();
 }
 
 absl::StatusOr<double> SharedCores::makespan(const schedule::Table& table, const schedule::Times& times) const {
@@ -168,7 +176,7 @@ absl::StatusOr<double> SharedCores::makespan(const schedule::Table& table, const
     }
     tasks[submesh].push_back(std::move(task));
   }
-  return Turns(tasks, crowds_, cores_).run();
+  return Turns(tasks, onNodes_, cores_).run();
 }
 
 double SharedCores::forward(const std::vector<int64_t>& submeshOfStage, const schedule::Times& times,
@@ -183,7 +191,7 @@ double SharedCores::forward(const std::vector<int64_t>& submeshOfStage, const sc
     }
     return all + longest * static_cast<double>(microBatches - 1);
   }
-  std::vector<std::vector<Task>> tasks(crowds_.size());
+  std::vector<std::vector<Task>> tasks(onNodes_.size());
   for (int64_t micro = 0; micro < microBatches; ++micro) {
     std::optional<std::pair<size_t, size_t>> before;
     for (size_t stage = 0; stage < submeshOfStage.size(); ++stage) {
@@ -192,7 +200,7 @@ double SharedCores::forward(const std::vector<int64_t>& submeshOfStage, const sc
       before = {submeshOfStage[stage], mine.size() - 1};
     }
   }
-  return Turns(tasks, crowds_, cores_).run();
+  return Turns(tasks, onNodes_, cores_).run();
 }
 
 }  // namespace weft

@@ -1,10 +1,9 @@
 // How long ranks take together that take turns on fewer cores (Machine::cores).
 //
 // Kernels need a core, and so do collectives: ranks of one host read and add up each other's memory themselves. A rank
-// stays on its core, as a system moves threads less often than stages of a pipeline begin and end: of a node's ranks
-// the first is on the first core, the second on the second, and after the last core the next one on the first again.
-// Those that want a core at the same time have equal parts of it. The ranks of a submesh work together, so that all of
-// them advance as those on its most crowded core do.
+// that waits leaves its core to any other of its node (runtime/exec/rank_threads.h), so those that want one have equal
+// parts of the node's cores. The ranks of a submesh wait for one another, so that all of them advance as on the node
+// where they are slowest; and while three of them are on two cores, the third has its turn after the others.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +15,9 @@
 
 namespace weft {
 
-// How many ranks of a submesh are on one core; cores of all nodes are numbered 0, 1, ...
-struct RanksOnCore {
-  int64_t core = 0;
-  int64_t ranks = 0;
+struct RanksOnNode {
+  int64_t node = 0;
+  int64_t ranks = 0;  // of one submesh
 };
 
 class SharedCores {
@@ -41,8 +39,8 @@ class SharedCores {
   double forward(const std::vector<int64_t>& submeshOfStage, const schedule::Times& times, int64_t microBatches) const;
 
  private:
-  int64_t cores_ = 0;                             // of all nodes that have ranks; 0: each rank has its own
-  std::vector<std::vector<RanksOnCore>> crowds_;  // of each submesh
+  int64_t cores_ = 0;                              // of each node; 0: each rank has its own
+  std::vector<std::vector<RanksOnNode>> onNodes_;  // of each submesh
 };
 
 }  // namespace weft

@@ -9,13 +9,8 @@
 namespace weft {
 
 template <typename Ready>
-absl::Status Channel::wait(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds timeout, const Ready& ready) {
-  const auto awake = [&] { return aborted_ || ready(); };
-  patience_.wait(awake);
-  lock.lock();
-  if (timeout.count() == 0) {
-    wake_.wait(lock, awake);
-  } else if (!wake_.wait_for(lock, timeout, awake)) {
+absl::Status Channel::wait(std::chrono::milliseconds timeout, const Ready& ready) {
+  if (!changed_.wait([&] { return aborted_ || ready(); }, timeout)) {
     return absl::DeadlineExceededError(absl::StrCat("waited ", timeout.count(), " ms for the other stage; ",
                                                     complete_.load(), " messages were sent and ", received_.load(),
                                                     " received; if it is only slow, allow a longer timeout"));
@@ -29,36 +24,28 @@ size_t Channel::addSender(BoxCopy box) {
 }
 
 absl::Status Channel::send(size_t sender, const void* data, std::chrono::milliseconds timeout) {
-  std::unique_lock<std::mutex> lock(mutex_, std::defer_lock);
   Sender& mine = senders_[sender];
-  WEFT_RETURN_IF_ERROR(wait(lock, timeout, [&] { return mine.sent - received_ < capacity_; }));
+  WEFT_RETURN_IF_ERROR(wait(timeout, [&] { return mine.sent - received_ < capacity_; }));
   // Nobody else touches this box of the slot until it counts as sent.
-  lock.unlock();
   mine.box.copy(static_cast<const char*>(data), slot(mine.sent));
-  lock.lock();
-  ++mine.sent;
-  complete_ = std::min_element(senders_.begin(), senders_.end(), [](const Sender& a, const Sender& b) {
-                return a.sent < b.sent;
-              })->sent;
-  wake_.notify_all();
+  changed_.update([&] {
+    ++mine.sent;
+    complete_ = std::min_element(senders_.begin(), senders_.end(), [](const Sender& a, const Sender& b) {
+                  return a.sent < b.sent;
+                })->sent;
+  });
   return absl::OkStatus();
 }
 
 absl::Status Channel::receive(void* message, std::chrono::milliseconds timeout) {
-  std::unique_lock<std::mutex> lock(mutex_, std::defer_lock);
-  WEFT_RETURN_IF_ERROR(wait(lock, timeout, [&] { return received_ < complete_; }));
-  lock.unlock();
+  WEFT_RETURN_IF_ERROR(wait(timeout, [&] { return received_ < complete_; }));
   std::memcpy(message, slot(received_), bytes_);
-  lock.lock();
-  ++received_;
-  wake_.notify_all();
+  changed_.update([&] { ++received_; });
   return absl::OkStatus();
 }
 
 void Channel::abort() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  aborted_ = true;
-  wake_.notify_all();
+  changed_.update([&] { aborted_ = true; });
 }
 
 }  // namespace weft

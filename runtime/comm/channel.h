@@ -8,25 +8,23 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/comm/box_copy.h"
-#include "runtime/comm/patience.h"
+#include "runtime/comm/spinning_condition.h"
 
 namespace weft {
 
 class Channel {
  public:
   // `mailbox`: memory for `capacity` messages of `bytes` each.
-  Channel(char* mailbox, int64_t bytes, int64_t capacity, const Patience& patience = {})
-      : mailbox_(mailbox), bytes_(bytes), capacity_(capacity), patience_(patience) {}
+  Channel(char* mailbox, int64_t bytes, int64_t capacity)
+      : mailbox_(mailbox), bytes_(bytes), capacity_(capacity), changed_(kSpinsOnOwnCore) {}
 
   // One more sender, of this box of the message; its number. Before the first message.
   size_t addSender(BoxCopy box);
@@ -38,23 +36,20 @@ class Channel {
   void abort();
 
  private:
-  // Returns with the lock, which it takes.
   template <typename Ready>
-  absl::Status wait(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds timeout, const Ready& ready);
+  absl::Status wait(std::chrono::milliseconds timeout, const Ready& ready);
   char* slot(int64_t message) const { return mailbox_ + message % capacity_ * bytes_; }
 
   char* mailbox_;
   int64_t bytes_;
   int64_t capacity_;
-  Patience patience_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
+  SpinningCondition changed_;
   struct Sender {
     BoxCopy box;
     int64_t sent = 0;
   };
   std::vector<Sender> senders_;
-  // Written under the mutex; patience reads them without.
+  // Written in updates of changed_.
   std::atomic<int64_t> complete_ = 0;  // messages of which all boxes are there
   std::atomic<int64_t> received_ = 0;
   std::atomic<bool> aborted_ = false;

@@ -152,7 +152,7 @@ InprocWorld::InprocWorld(int64_t ranks, const InprocOptions& options) : all_(ran
 void InprocWorld::prepare(const std::vector<int64_t>& group) {
   std::unique_ptr<Barrier>& barrier = barriers_[group];
   if (!barrier) {
-    barrier = std::make_unique<Barrier>(group);
+    barrier = std::make_unique<Barrier>(group, options_.spins);
   }
 }
 
@@ -162,10 +162,8 @@ InprocWorld::Barrier* InprocWorld::find(const std::vector<int64_t>& group) {
 }
 
 void InprocWorld::abort() {
-  aborted_ = true;
   for (auto& [group, barrier] : barriers_) {
-    const std::lock_guard<std::mutex> lock(barrier->mutex);
-    barrier->wake.notify_all();
+    barrier->changed.update([&] { aborted_ = true; });
   }
 }
 
@@ -178,32 +176,17 @@ absl::Status InprocWorld::wait(Barrier& barrier, int64_t place) {
   barrier.waits[place].store(round + 1, std::memory_order_relaxed);
   if (barrier.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == members) {
     barrier.arrived.store(0, std::memory_order_relaxed);
-    {
-      const std::lock_guard<std::mutex> lock(barrier.mutex);
-      barrier.round.store(round + 1, std::memory_order_release);
-    }
-    barrier.wake.notify_all();
+    barrier.changed.update([&] { barrier.round.store(round + 1, std::memory_order_release); });
     return absl::OkStatus();
   }
   const auto over = [&] { return barrier.round.load(std::memory_order_acquire) != round; };
-  options_.patience.wait([&] { return over() || aborted_; });
-  if (!over() && !sleep(barrier, round)) {
+  if (!barrier.changed.wait([&] { return over() || aborted_; }, options_.timeout)) {
     const absl::Status status = timedOut(barrier, round);
     abort();
     return status;
   }
   // A rank whose round completed goes on; its next wait stops it.
   return over() ? absl::OkStatus() : absl::AbortedError("another rank failed");
-}
-
-bool InprocWorld::sleep(Barrier& barrier, uint64_t round) {
-  const auto awake = [&] { return barrier.round.load(std::memory_order_acquire) != round || aborted_; };
-  std::unique_lock<std::mutex> lock(barrier.mutex);
-  if (options_.timeout.count() > 0) {
-    return barrier.wake.wait_for(lock, options_.timeout, awake);
-  }
-  barrier.wake.wait(lock, awake);
-  return true;
 }
 
 absl::Status InprocWorld::timedOut(const Barrier& barrier, uint64_t round) const {

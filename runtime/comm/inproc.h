@@ -1,23 +1,21 @@
-// Communicator between ranks that are threads of one process.
+// Communicator between ranks that are threads or fibers of one process.
 //
 // Every call is: publish the pointers of the inputs and outputs, wait for the group, compute this rank's share straight
 // from the members' memory, wait again. An all_reduce is cut into as many slices as the group has members: each member
 // folds one slice in group order into its own output, and after a second wait copies the other slices from the outputs
 // of those who folded them. As nobody else reads a member's own slice of its input, output and input may be the same
 // memory. The other collectives write their output while others still read the inputs; where the two overlap, the input
-// is first copied to this rank's staging memory. Ranks may outnumber cores (patience.h).
+// is first copied to this rank's staging memory.
 #pragma once
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "runtime/comm/communicator.h"
-#include "runtime/comm/patience.h"
+#include "runtime/comm/spinning_condition.h"
 
 namespace weft {
 
@@ -25,7 +23,7 @@ struct InprocOptions {
   // The longest that a rank waits for others in one call; 0: for ever. Then it fails with DeadlineExceeded, which names
   // the missing ranks, and aborts all others.
   std::chrono::milliseconds timeout{0};
-  Patience patience = {};
+  int64_t spins = kSpinsOnOwnCore;  // of a rank before its thread sleeps
 };
 
 // What the ranks share. Create one, then one InprocCommunicator per rank.
@@ -42,12 +40,11 @@ class InprocWorld {
 
   // Where the members of one group meet. Lists are by place in the group.
   struct Barrier {
-    explicit Barrier(const std::vector<int64_t>& group)
-        : ranks(group), waits(group.size()), inputs(group.size()), outputs(group.size()) {}
+    Barrier(const std::vector<int64_t>& group, int64_t spins)
+        : ranks(group), changed(spins), waits(group.size()), inputs(group.size()), outputs(group.size()) {}
 
     const std::vector<int64_t> ranks;
-    std::mutex mutex;
-    std::condition_variable wake;
+    SpinningCondition changed;
     std::atomic<uint64_t> round{0};
     std::atomic<int64_t> arrived{0};
     // Rounds that a member has come to, the present one included.
@@ -59,8 +56,6 @@ class InprocWorld {
 
   Barrier* find(const std::vector<int64_t>& group);
   absl::Status wait(Barrier& barrier, int64_t place);
-  // Sleeps until the round is over, all is aborted or the time is up; false for the last.
-  bool sleep(Barrier& barrier, uint64_t round);
   absl::Status timedOut(const Barrier& barrier, uint64_t round) const;
 
   std::vector<int64_t> all_;  // every rank, for permute

@@ -216,7 +216,7 @@ struct Executor::Impl {
   }
 
   absl::Status allocate() {
-    const InprocOptions inproc = {options.timeout, patienceFor(plan.ranks())};
+    const InprocOptions inproc = {.timeout = options.timeout};
     if (plan.submeshes_size() == 0) {
       submeshes.push_back(std::make_unique<Submesh>(plan, 0, inproc));
     }
@@ -277,8 +277,7 @@ struct Executor::Impl {
     const plan::Buffer& output = submesh.plan.buffers(static_cast<int>(receive.outputs(0).buffer()));
     for (int64_t rank = 0; rank < submesh.plan.ranks(); ++rank) {
       char* const mailbox = ranks[submesh.firstRank + rank]->memory().buffer(transfer.mailbox());
-      channels.add(transfer.channel(), rank,
-                   std::make_unique<Channel>(mailbox, output.bytes(), transfer.capacity(), patienceFor(plan.ranks())));
+      channels.add(transfer.channel(), rank, std::make_unique<Channel>(mailbox, output.bytes(), transfer.capacity()));
     }
     forEachRoute(transfer, submesh.plan.ranks(), [&](int64_t source, int64_t target, const plan::Transfer::Box* box) {
       channels.connect(transfer.channel(), source, target,

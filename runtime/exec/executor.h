@@ -1,9 +1,9 @@
-// Runs a plan on CPU ranks that are threads of this process.
+// Runs a plan on CPU ranks that are threads or fibers of this process.
 //
-// An Executor owns the ranks' memory (allocated once, by the plan's regions), one thread per rank (shared with the
-// other programs over its parameter store), and the kernels, each made by the thread that runs it. `runInit` makes the
-// first values of parameters and state; `runStep` runs one training step. Inputs are written before a step, outputs
-// read after it, by name and in global shapes: the slices in the plan say which rank holds what.
+// An Executor owns the ranks' memory (allocated once, by the plan's regions), their threads (rank_threads.h; shared
+// with the other programs over its parameter store), and the kernels. `runInit` makes the first values of parameters
+// and state; `runStep` runs one training step. Inputs are written before a step, outputs read after it, by name and in
+// global shapes: the slices in the plan say which rank holds what.
 //
 // Several programs over one parameter store (train, evaluate, generate): see parameter_store.h. Their steps run one at
 // a time. `runInit` leaves alone what another program brought, and a later program that has a parameter or state of

@@ -55,7 +55,7 @@ class Rank {
   RankMemory& memory() { return memory_; }
   const RankMemory& memory() const { return memory_; }
 
-  // Makes the kernels; on the thread that will run them. Errors, also of kernels that throw, name the instruction.
+  // Makes the kernels; on a thread of the ranks. Errors, also of kernels that throw, name the instruction.
   absl::Status prepare(const KernelRegistry& kernels);
   // Allocates nothing. Errors, also of kernels that throw, name rank, operator, source line and kernel. With `init`,
   // what only writes memory that another program brought is left out.

@@ -81,7 +81,7 @@ BENCHMARK(convolutionAgainstOneDnn)
 void exchangeAgainstMemcpy(benchmark::State& state) {
   const int64_t bytes = state.range(0);
   const int64_t rounds = std::max<int64_t>(1, (int64_t{4} << 20) / bytes);
-  InprocWorld world(2, {.patience = patienceFor(2)});
+  InprocWorld world(2);
   const absl::StatusOr<std::shared_ptr<RankThreads>> threads = RankThreads::create(2, 1);
   if (!threads.ok()) {
     return state.SkipWithError(std::string(threads.status().message()).c_str());

@@ -10,18 +10,37 @@
 #include <thread>
 
 #include "runtime/comm/inproc.h"
+#include "tests/runtime/carried_fibers.h"
 
 namespace weft {
 namespace {
 
-// Runs `body` on a thread per rank.
+enum class Ranks { kThreads, kFibers };
+
+// Every test runs with ranks of both kinds.
+class CommunicatorTest : public ::testing::TestWithParam<Ranks> {
+ public:
+  CommunicatorTest() { kindOfRanks = GetParam(); }
+  static Ranks kindOfRanks;
+};
+Ranks CommunicatorTest::kindOfRanks = Ranks::kThreads;
+INSTANTIATE_TEST_SUITE_P(Ranks, CommunicatorTest, ::testing::Values(Ranks::kThreads, Ranks::kFibers),
+                         [](const ::testing::TestParamInfo<Ranks>& info) {
+                           return std::string(info.param == Ranks::kThreads ? "threads" : "fibers");
+                         });
+
+// Runs `body` on a thread per rank, or on fibers of two threads.
 void onRanks(int64_t ranks, InprocWorld& world, const std::function<void(InprocCommunicator&)>& body) {
+  const auto onRank = [&](int64_t rank) {
+    InprocCommunicator communicator(world, rank);
+    body(communicator);
+  };
+  if (CommunicatorTest::kindOfRanks == Ranks::kFibers) {
+    return testing::CarriedFibers(ranks).run(2, onRank);
+  }
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      InprocCommunicator communicator(world, rank);
-      body(communicator);
-    });
+    threads.emplace_back([&, rank] { onRank(rank); });
   }
   for (std::thread& thread : threads) {
     thread.join();
@@ -34,27 +53,6 @@ std::vector<int64_t> all(int64_t ranks) {
     group.push_back(rank);  // backwards: the order of the group counts, not the rank
   }
   return group;
-}
-
-TEST(Patience, LooksAsOftenAsItSaysUnlessTheWaitIsOver) {
-  const Patience patience = {.spins = 3, .yields = 2};
-  int looks = 0;
-  patience.wait([&] {
-    ++looks;
-    return false;
-  });
-  EXPECT_EQ(looks, 5);
-  for (const int over : {1, 3, 4, 5}) {
-    looks = 0;
-    patience.wait([&] { return ++looks >= over; });
-    EXPECT_EQ(looks, over);
-  }
-}
-
-TEST(Patience, RanksThatShareCoresYieldThem) {
-  EXPECT_EQ(patienceFor(1).yields, 0);
-  EXPECT_GT(patienceFor(hostCores() + 1).yields, 0);
-  EXPECT_LT(patienceFor(hostCores() + 1).spins, patienceFor(1).spins);
 }
 
 // A value that sums inexactly, so that another order of folding would show.
@@ -122,7 +120,7 @@ void checkAllReduce(DType type, int64_t ranks, bool inPlace) {
   }
 }
 
-TEST(Communicator, AllReduceFoldsInGroupOrder) {
+TEST_P(CommunicatorTest, AllReduceFoldsInGroupOrder) {
   for (int64_t ranks = 1; ranks <= 8; ++ranks) {
     for (const bool inPlace : {false, true}) {
       checkAllReduce<float>(DType::kF32, ranks, inPlace);
@@ -180,7 +178,7 @@ int64_t memberAt(int64_t ranks, int64_t place) {
   return ranks - 1 - place;
 }  // as all() orders them
 
-TEST(Communicator, AllGatherJoinsAlongAnyDimension) {
+TEST_P(CommunicatorTest, AllGatherJoinsAlongAnyDimension) {
   const Index shape = {3, 2, 5};
   for (int64_t ranks = 1; ranks <= 8; ++ranks) {
     for (int dim = 0; dim < 3; ++dim) {
@@ -203,7 +201,7 @@ TEST(Communicator, AllGatherJoinsAlongAnyDimension) {
   }
 }
 
-TEST(Communicator, ReduceScatterKeepsOwnPart) {
+TEST_P(CommunicatorTest, ReduceScatterKeepsOwnPart) {
   for (int64_t ranks = 1; ranks <= 8; ++ranks) {
     for (int dim = 0; dim < 3; ++dim) {
       for (const bool overlap : {false, true}) {
@@ -229,7 +227,7 @@ TEST(Communicator, ReduceScatterKeepsOwnPart) {
   }
 }
 
-TEST(Communicator, AllToAllMovesBlocks) {
+TEST_P(CommunicatorTest, AllToAllMovesBlocks) {
   for (int64_t ranks = 1; ranks <= 8; ++ranks) {
     for (int code = 0; code < 18; ++code) {
       const int split = code % 3;
@@ -255,7 +253,7 @@ TEST(Communicator, AllToAllMovesBlocks) {
   }
 }
 
-TEST(Communicator, PermuteReceivesFromItsSource) {
+TEST_P(CommunicatorTest, PermuteReceivesFromItsSource) {
   const Index shape = {3, 2, 5};
   for (int64_t ranks = 1; ranks <= 8; ++ranks) {
     for (const bool overlap : {false, true}) {
@@ -271,7 +269,7 @@ TEST(Communicator, PermuteReceivesFromItsSource) {
   }
 }
 
-TEST(Communicator, DisjointGroupsDoNotMeet) {
+TEST_P(CommunicatorTest, DisjointGroupsDoNotMeet) {
   InprocWorld world(6);
   for (const std::vector<int64_t>& group : {std::vector<int64_t>{0, 2, 4}, {1, 3, 5}, {0, 1}, {2, 3}, {4, 5}}) {
     world.prepare(group);
@@ -290,7 +288,7 @@ TEST(Communicator, DisjointGroupsDoNotMeet) {
   });
 }
 
-TEST(Communicator, AbortWakesEverybody) {
+TEST_P(CommunicatorTest, AbortWakesEverybody) {
   for (int64_t ranks = 2; ranks <= 8; ++ranks) {
     InprocWorld world(ranks);
     world.prepare(all(ranks));
@@ -308,7 +306,7 @@ TEST(Communicator, AbortWakesEverybody) {
   }
 }
 
-TEST(Communicator, RefusesWhatItCannotDo) {
+TEST_P(CommunicatorTest, RefusesWhatItCannotDo) {
   InprocWorld world(1);
   world.prepare({0});
   InprocCommunicator comm(world, 0);
@@ -321,7 +319,7 @@ TEST(Communicator, RefusesWhatItCannotDo) {
 }
 
 // In place an all_reduce needs no memory beside the tensors; where the output lies askew over the input, it does.
-TEST(Communicator, AllReduceStagesOnlySkewedOverlap) {
+TEST_P(CommunicatorTest, AllReduceStagesOnlySkewedOverlap) {
   for (int64_t ranks = 1; ranks <= 8; ++ranks) {
     for (const int64_t shift : {0, 1, 700, 1000}) {
       constexpr int64_t kElements = 1000;
@@ -341,7 +339,7 @@ TEST(Communicator, AllReduceStagesOnlySkewedOverlap) {
   }
 }
 
-TEST(Communicator, NansSurviveMaximaAndMinima) {
+TEST_P(CommunicatorTest, NansSurviveMaximaAndMinima) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   InprocWorld world(3);
   world.prepare(all(3));
@@ -357,7 +355,7 @@ TEST(Communicator, NansSurviveMaximaAndMinima) {
 }
 
 // Two of four ranks do not come: the others give up, one with the names of the missing.
-TEST(Communicator, TimeoutNamesTheMissingRanks) {
+TEST_P(CommunicatorTest, TimeoutNamesTheMissingRanks) {
   InprocWorld world(4, {.timeout = std::chrono::milliseconds(50)});
   world.prepare({3, 2, 1, 0});
   std::mutex mutex;

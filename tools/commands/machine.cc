@@ -13,7 +13,7 @@
 #include "planner/machine/machine.h"
 #include "runtime/base/file_writer.h"
 #include "runtime/base/status.h"
-#include "runtime/comm/inproc.h"
+#include "runtime/exec/rank_threads.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/commands/flags.h"
 #include "tools/measure/measure_machine.h"

@@ -146,9 +146,7 @@ class KernelOnRanks {
 // One collective of a group of ranks, each with a tensor of so many bytes.
 class CollectiveOnRanks {
  public:
-  // `patience`: of all ranks that measure.
-  CollectiveOnRanks(CollectiveKind kind, int64_t ranks, int64_t bytes, const Patience& patience)
-      : kind_(kind), world_(ranks, {.patience = patience}) {
+  CollectiveOnRanks(CollectiveKind kind, int64_t ranks, int64_t bytes) : kind_(kind), world_(ranks) {
     const int64_t elements = bytes / 4 / ranks * ranks;
     const int64_t grown = kind == CollectiveKind::kAllGather ? elements * ranks : elements;
     for (int64_t rank = 0; rank < ranks; ++rank) {
@@ -253,7 +251,7 @@ class Measuring {
   void measureCollective(CollectiveKind kind, int64_t ranks, int64_t bytes) {
     std::vector<std::unique_ptr<CollectiveOnRanks>> groups;
     for (int64_t group = 0; group < options_.ranks / ranks; ++group) {
-      groups.push_back(std::make_unique<CollectiveOnRanks>(kind, ranks, bytes, patienceFor(options_.ranks)));
+      groups.push_back(std::make_unique<CollectiveOnRanks>(kind, ranks, bytes));
     }
     const int64_t measuring = static_cast<int64_t>(groups.size()) * ranks;
     const double seconds = timer_.secondsOf(measuring, [&](int64_t rank) { groups[rank / ranks]->run(rank % ranks); });
