@@ -8,6 +8,7 @@
 #include "planner/cost/kept_values.h"
 #include "planner/cost/least_work.h"
 #include "planner/cost/pipeline_idle.h"
+#include "planner/cost/shared_cores.h"
 #include "planner/graph/graph_view.h"
 #include "runtime/base/status.h"
 
@@ -48,9 +49,10 @@ Passage passageOf(const GraphView& view, const LeastWork& work, const LeastWork:
   return passage;
 }
 
-// What no micro-batch begins before some time is all done after it, shared by all ranks: the longest of all times.
+// What no micro-batch begins before some time is all done after it, shared by the ranks that can work at a time: the
+// longest of all times.
 double timeWithWaits(const Passage& passage, const std::vector<std::vector<int>>& families,
-                     const LeastWork::Times& times, int64_t ranks) {
+                     const LeastWork::Times& times, double atWork) {
   std::vector<std::pair<double, double>> waiting;  // begin and work
   for (size_t op = 0; op < passage.begins.size(); ++op) {
     if (times.ofOperator[op] > 0) {
@@ -70,7 +72,7 @@ double timeWithWaits(const Passage& passage, const std::vector<std::vector<int>>
   double after = 0;
   for (const auto& [begin, ofRanks] : waiting) {
     after += ofRanks;
-    longest = std::max(longest, begin + after / static_cast<double>(ranks));
+    longest = std::max(longest, begin + after / atWork);
   }
   return longest;
 }
@@ -88,13 +90,13 @@ struct TradedTimes {
     return times;
   }
 
-  // The smallest submeshes have no more than a quarter of all ranks together. So with a price on each second of theirs,
-  // all ranks pay for a quarter of their time at the most, and operators that gain less than the price there gain
-  // nothing.
-  LeastWork::Times withPrice(double price, const std::vector<std::vector<int>>& families) const {
+  // The smallest submeshes have no more than a quarter of all ranks together: `part` of those that can work at a time.
+  // So with a price on each second of theirs, all ranks pay for that part of their time at the most, and operators that
+  // gain less than the price there gain nothing.
+  LeastWork::Times withPrice(double price, double part, const std::vector<std::vector<int>>& families) const {
     LeastWork::Times times = anywhere();
     const auto least = [&](double half, double same, double more) {
-      return std::min({half * (1 + price), same, more}) / (1 + price / 4);
+      return std::min({half * (1 + price), same, more}) / (1 + price * part);
     };
     times.ofRanks = 0;
     for (size_t op = 0; op < times.ofOperator.size(); ++op) {
@@ -121,8 +123,13 @@ struct TradedTimes {
 // The least step of each pair of a submesh's ranks and a number of micro-batches, in picoseconds.
 class LeastSteps {
  public:
-  LeastSteps(const GraphView& view, const LeastWork& work, const BoundedPlans& plans)
-      : view_(view), work_(work), plans_(plans), least_(kAboveKnown * static_cast<double>(plans.known)) {
+  // `atWork`: ranks that can work at the same time.
+  LeastSteps(const GraphView& view, const LeastWork& work, const BoundedPlans& plans, int64_t atWork)
+      : view_(view),
+        work_(work),
+        plans_(plans),
+        atWork_(static_cast<double>(atWork)),
+        least_(kAboveKnown * static_cast<double>(plans.known)) {
     const bool trains = view.graph().trains();
     if (plans.areAlike && plans.memoryLimit > 0 && trains) {
       kept_.emplace(view, work, KeptValues::Memory{plans.ranks, plans.memoryLimit, plans.statesLeave});
@@ -136,7 +143,7 @@ class LeastSteps {
   double atLeast(const WorkGrid& grid) const {
     const LeastWork::Times times = work_.times(grid);
     const double passage = plans_.areAlike ? passageOf(view_, work_, times).end : 0;
-    return std::max(times.ofRanks / static_cast<double>(plans_.ranks), passage);
+    return std::max(times.ofRanks / atWork_, passage);
   }
 
   // Considers them.
@@ -159,16 +166,17 @@ class LeastSteps {
       return;
     }
     LeastWork::Times ofSmallest = work_.times(smallest);
-    if (ofSmallest.ofRanks >= least_ * static_cast<double>(plans_.ranks)) {
+    if (ofSmallest.ofRanks >= least_ * atWork_) {
       return;
     }
     const TradedTimes traded = {std::move(ofSmallest), work_.times(grid),
                                 work_.times({3 * smallest.ranks, grid.microBatches})};
     const LeastWork::Times anywhere = traded.anywhere();
     double step = stepOf(smallest, anywhere);
+    const double ofSmallestRanks = std::min(1.0, static_cast<double>(plans_.ranks) / 4 / atWork_);
     for (const double price : {0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64}) {
       if (step < least_) {
-        step = std::max(step, timeOfWork(traded.withPrice(price, work_.families().operators())));
+        step = std::max(step, timeOfWork(traded.withPrice(price, ofSmallestRanks, work_.families().operators())));
       }
     }
     if (kept_ && step < least_) {
@@ -198,7 +206,7 @@ class LeastSteps {
 
   // Without what submeshes wait for the first micro-batch, and without a limit of memory.
   double stepOf(const WorkGrid& grid, const LeastWork::Times& times) const {
-    double step = times.ofRanks / static_cast<double>(plans_.ranks);
+    double step = times.ofRanks / atWork_;
     if (plans_.areAlike && step < least_) {
       step = std::max(step, timeOfWork(times));
     }
@@ -211,7 +219,7 @@ class LeastSteps {
     FamilyTimes::OnGrid families(work_.families(), grid, times.ofOperator,
                                  {FamilyTimes::Nodes::kInOrder, bordersOf(grid)});
     if (!kept_) {
-      return std::max(step, work_.priced(times, families, 0).ofRanks / static_cast<double>(plans_.ranks));
+      return std::max(step, work_.priced(times, families, 0).ofRanks / atWork_);
     }
     const auto [time, bytePrice, items] = kept_->leastStep(grid, times, families, least_);
     step = std::max(step, time);
@@ -228,12 +236,13 @@ class LeastSteps {
   }
 
   double timeOfWork(const LeastWork::Times& times) const {
-    return timeWithWaits(passageOf(view_, work_, times), work_.families().operators(), times, plans_.ranks);
+    return timeWithWaits(passageOf(view_, work_, times), work_.families().operators(), times, atWork_);
   }
 
   const GraphView& view_;
   const LeastWork& work_;
   const BoundedPlans& plans_;
+  double atWork_;
   std::optional<KeptValues> kept_;
   std::optional<PipelineIdle> idle_;
   double least_;
@@ -251,7 +260,7 @@ absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& 
     microBatches = {1};
   }
   // Those with the shortest steps first: where others take more than the step of one, nothing else is asked of them.
-  LeastSteps steps(view, *work, plans);
+  LeastSteps steps(view, *work, plans, ranksAtWork(machine, plans.ranks));
   std::vector<std::pair<double, WorkGrid>> grids;
   for (const int64_t ranks : plans.submeshRanks) {
     for (const int64_t count : microBatches) {

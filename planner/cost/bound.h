@@ -32,7 +32,8 @@ struct BoundedPlans {
 // The least over all pairs of a submesh's ranks and a number of micro-batches of the longest of
 //   - the work of all operators, each in the kernels that it has at the least, products and their gradients split
 //     alike, with sums that are surely added over ranks (least_work.h), shared evenly by all ranks: no rank is done
-//     before its own, so the last one not before the mean;
+//     before its own, so the last one not before the mean. Where ranks share cores (shared_cores.h), it is shared by as
+//     many as can work at a time;
 //   - where submeshes are alike, the longest path through the program: each micro-batch passes through all operators on
 //     it in turn; and to where an operator stands on it, longer by the work of all operators that begin no earlier: the
 //     ranks have all of that still to do, whatever the schedule, so of a deep pipeline with few micro-batches the
@@ -46,8 +47,8 @@ struct BoundedPlans {
 // Of submeshes that may trade ranks, work is counted on P/2 ranks, which divide all that they have, and paths with the
 // shorter of an operator's times on P and on 3P/2 ranks; on P/2 none is shorter than on P. Those with P/2 ranks are at
 // most as many as those with 3P/2, so they have a quarter of all ranks or less. With a price p on each second of theirs
-// and T the step, R T (1 + p/4) is at least the sum over operators of the least of (1 + p) times their rank time on P/2
-// ranks, and of that on P and 3P/2.
+// and T the step, W T (1 + p min(1, R / 4W)), of R ranks of which W work at a time, is at least the sum over operators
+// of the least of (1 + p) times their rank time on P/2 ranks, and of that on P and 3P/2.
 // Other communication and other idle time count as nothing. Error: a rule that does not fit, a defect.
 absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& machine, const BoundedPlans& plans);
 

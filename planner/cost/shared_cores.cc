@@ -127,6 +127,14 @@ class Turns {
 
 }  // namespace
 
+int64_t ranksAtWork(const Machine& machine, int64_t ranks) {
+  const int64_t onNode = machine.devicesPerNode > 0 ? std::min(ranks, machine.devicesPerNode) : ranks;
+  if (machine.cores == 0 || onNode <= machine.cores) {
+    return ranks;
+  }
+  return ranks / onNode * machine.cores + std::min(ranks % onNode, machine.cores);
+}
+
 SharedCores::SharedCores(const Machine& machine, const std::vector<int64_t>& ranks) {
   const int64_t all = std::accumulate(ranks.begin(), ranks.end(), int64_t{0});
   const int64_t onNode = machine.devicesPerNode > 0 ? std::min(all, machine.devicesPerNode) : all;

@@ -15,6 +15,9 @@
 
 namespace weft {
 
+// How many of so many ranks can work at the same time: all where each has a core of its own.
+int64_t ranksAtWork(const Machine& machine, int64_t ranks);
+
 struct RanksOnNode {
   int64_t node = 0;
   int64_t ranks = 0;  // of one submesh

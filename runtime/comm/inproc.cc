@@ -152,7 +152,7 @@ InprocWorld::InprocWorld(int64_t ranks, const InprocOptions& options) : all_(ran
 void InprocWorld::prepare(const std::vector<int64_t>& group) {
   std::unique_ptr<Barrier>& barrier = barriers_[group];
   if (!barrier) {
-    barrier = std::make_unique<Barrier>(group, options_.spins);
+    barrier = std::make_unique<Barrier>(group);
   }
 }
 

@@ -23,7 +23,6 @@ struct InprocOptions {
   // The longest that a rank waits for others in one call; 0: for ever. Then it fails with DeadlineExceeded, which names
   // the missing ranks, and aborts all others.
   std::chrono::milliseconds timeout{0};
-  int64_t spins = kSpinsOnOwnCore;  // of a rank before its thread sleeps
 };
 
 // What the ranks share. Create one, then one InprocCommunicator per rank.
@@ -40,11 +39,11 @@ class InprocWorld {
 
   // Where the members of one group meet. Lists are by place in the group.
   struct Barrier {
-    Barrier(const std::vector<int64_t>& group, int64_t spins)
-        : ranks(group), changed(spins), waits(group.size()), inputs(group.size()), outputs(group.size()) {}
+    explicit Barrier(const std::vector<int64_t>& group)
+        : ranks(group), waits(group.size()), inputs(group.size()), outputs(group.size()) {}
 
     const std::vector<int64_t> ranks;
-    SpinningCondition changed;
+    SpinningCondition changed{kSpinsOnOwnCore};
     std::atomic<uint64_t> round{0};
     std::atomic<int64_t> arrived{0};
     // Rounds that a member has come to, the present one included.

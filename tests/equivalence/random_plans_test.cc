@@ -42,6 +42,11 @@ constexpr char kNodes[] =
 constexpr char kSlowLinks[] =
     "flops = 1e10\nmemory_bandwidth = 4e10\nlink_bandwidth = 2e8\nlink_latency = 1e-7\nlaunch_latency = 5e-9\n";
 
+// Four ranks of a node take turns on two cores.
+constexpr char kFewCores[] =
+    "flops = 1e10\nmemory_bandwidth = 4e10\nlink_bandwidth = 4e9\nlink_latency = 1e-8\nlaunch_latency = 5e-9\n"
+    "cores = 2\n";
+
 // Products are made in tiles, and of small parts of them many are empty.
 constexpr char kTiles[] =
     "flops = 1e10\nmemory_bandwidth = 4e10\nlink_bandwidth = 4e9\nlink_latency = 1e-8\nlaunch_latency = 5e-9\n"
@@ -75,6 +80,7 @@ std::vector<NamedModel> models() {
       {mlpModel("mlp", 384, {16, 48, 32, 64, 8}), 4, kNodes},
       {mlpModel("columns", 4, {64, 256, 64, 256, 16}), 4, kNodes, true},
       {mlpModel("tall", 2048, {16, 32, 32, 32, 8}), 4, kNodes, true},
+      {mlpModel("turns", 64, {16, 48, 16, 8}), 4, kFewCores, true},
       {mlpModel("tiles", 48, {48, 80, 48, 80, 16}), 8, kTiles},
       {gptModel("tiled gpt", {.vocabulary = 48, .layers = 2, .width = 48, .heads = 4, .context = 16, .batch = 12}), 8,
        kTiles},

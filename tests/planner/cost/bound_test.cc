@@ -53,6 +53,17 @@ TEST(Bound, WorkIsShared) {
   expectNear(boundOf(graph, machine, {8, {8}}), (product + relu) / 8);
 }
 
+TEST(Bound, WorkIsSharedByRanksThatHaveACore) {
+  const ProgramGraph graph = layer(64, 32).graph;
+  Machine machine = machineWith(1e9, 1e9, 0);
+  const double work = 2.0 * 64 * 32 * 32 / 1e9 + 2.0 * 64 * 32 * 4 / 1e9;
+  machine.cores = 2;
+  expectNear(boundOf(graph, machine, {8, {8}}), work / 2);
+  expectNear(boundOf(graph, machine, {2, {2}}), work / 2);
+  machine.devicesPerNode = 4;
+  expectNear(boundOf(graph, machine, {8, {8}}), work / 4);
+}
+
 // On four submeshes of two ranks a micro-batch passes through both operators, on two ranks each.
 TEST(Bound, MicroBatchPassesThroughAll) {
   const ProgramGraph graph = layer(64, 32).graph;
@@ -96,7 +107,12 @@ TEST(Bound, FewRanksAreOnTheSmallestSubmeshes) {
   BoundedPlans plans = {8, {4}, {16}};
   plans.mostTrading = 4;
   const ProgramGraph graph = layer(64, 32).graph;
-  expectNear(boundOf(graph, machineWith(1e18, 1e18, 1e-3), plans), 16 * 2e-3 * 2 / 8 * 1.64 / 1.16);
+  Machine machine = machineWith(1e18, 1e18, 1e-3);
+  expectNear(boundOf(graph, machine, plans), 16 * 2e-3 * 2 / 8 * 1.64 / 1.16);
+  machine.cores = 4;
+  expectNear(boundOf(graph, machine, plans), 16 * 2e-3 * 2 / 4 * 1.64 / 1.32);
+  machine.cores = 1;
+  expectNear(boundOf(graph, machine, plans), 16 * 2e-3 * 2);  // all that work may be on the smallest
 }
 
 // Two ranks share the work of four products that read what another makes, but only once that has run on one of them.

@@ -23,6 +23,19 @@ TEST(SharedCoresTest, RanksTakeTurnsWhereTheyAreMoreThanCores) {
   EXPECT_DOUBLE_EQ(after(machine, {1, 3}, {2, 10}), 20) << "four for 4, then three with 8, of whom two share a core";
 }
 
+TEST(SharedCoresTest, AsManyRanksWorkAsHaveACore) {
+  Machine machine;
+  EXPECT_EQ(ranksAtWork(machine, 9), 9);
+  machine.cores = 3;
+  EXPECT_EQ(ranksAtWork(machine, 2), 2);
+  EXPECT_EQ(ranksAtWork(machine, 9), 3);
+  machine.devicesPerNode = 4;
+  EXPECT_EQ(ranksAtWork(machine, 9), 3 + 3 + 1);
+  EXPECT_EQ(ranksAtWork(machine, 12), 9);
+  machine.devicesPerNode = 3;
+  EXPECT_EQ(ranksAtWork(machine, 9), 9);
+}
+
 TEST(SharedCoresTest, RanksWorkOnAnyCore) {
   Machine machine;
   machine.cores = 2;
