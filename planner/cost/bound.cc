@@ -132,7 +132,7 @@ class LeastSteps {
         least_(kAboveKnown * static_cast<double>(plans.known)) {
     const bool trains = view.graph().trains();
     if (plans.areAlike && plans.memoryLimit > 0 && trains) {
-      kept_.emplace(view, work, KeptValues::Memory{plans.ranks, plans.memoryLimit, plans.statesLeave});
+      kept_.emplace(view, work, KeptValues::Memory{plans.ranks, atWork, plans.memoryLimit, plans.statesLeave});
     }
     if (plans.areAlike && trains && plans.mostVirtual > 0 && plans.mostVirtual <= PipelineIdle::kMostVirtual) {
       idle_.emplace(view, work, plans.blockOf);

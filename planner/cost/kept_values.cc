@@ -47,15 +47,15 @@ Priced longest(double lowest, double none, double enough, StepAt stepAt) {
   return best;
 }
 
-// The least time with ranks x time >= work + more(time), which falls where time grows; from below.
+// The least time with ranks at work x time >= work + more(time), which falls where time grows; from below.
 template <typename More>
-double leastTimeWith(double work, double ranks, More more) {
-  double low = work / ranks;
-  double high = (work + more(low)) / ranks;
+double leastTimeWith(double work, double atWork, More more) {
+  double low = work / atWork;
+  double high = (work + more(low)) / atWork;
   constexpr int kHalvings = 50;
   for (int i = 0; i < kHalvings && low < high; ++i) {
     const double middle = low + (high - low) / 2;
-    (ranks * middle < work + more(middle) ? low : high) = middle;
+    (atWork * middle < work + more(middle) ? low : high) = middle;
   }
   return low;
 }
@@ -211,8 +211,8 @@ std::vector<KeptValues::Item> KeptValues::itemsOf(const WorkGrid& grid, const Le
 
 KeptValues::LeastStep KeptValues::leastStep(const WorkGrid& grid, const LeastWork::Times& times,
                                             FamilyTimes::OnGrid& families, double atMost) const {
-  const auto ranks = static_cast<double>(memory_.ranks);
-  const double all = ranks * static_cast<double>(memory_.limit);
+  const auto atWork = static_cast<double>(memory_.atWork);
+  const double all = static_cast<double>(memory_.ranks) * static_cast<double>(memory_.limit);
   const double accumulated = grid.microBatches > 1 ? work_.families().gradientBytes() : 0;
   if (all < storedBytes_ + accumulated) {
     return {std::numeric_limits<double>::infinity()};
@@ -228,7 +228,7 @@ KeptValues::LeastStep KeptValues::leastStep(const WorkGrid& grid, const LeastWor
     }
     return sum;
   };
-  const double none = workAt(0) / ranks;
+  const double none = workAt(0) / atWork;
   const auto longestOf = [&](double Item::* use, double time, auto stepAt) {
     double first = std::numeric_limits<double>::infinity();
     for (const Item& item : items) {
@@ -238,9 +238,9 @@ KeptValues::LeastStep KeptValues::leastStep(const WorkGrid& grid, const LeastWor
     return longest(kLowestPrice * first, none, atMost, stepAt);
   };
   const Priced between =
-      longestOf(&Item::bytes, 1, [&](double price) { return (workAt(price) + keptAt(price, 0)) / ranks; });
+      longestOf(&Item::bytes, 1, [&](double price) { return (workAt(price) + keptAt(price, 0)) / atWork; });
   const Priced inTheMean = longestOf(&Item::bytesTime, none, [&](double price) {
-    return leastTimeWith(workAt(price), ranks, [&](double time) { return keptAt(price, time); });
+    return leastTimeWith(workAt(price), atWork, [&](double time) { return keptAt(price, time); });
   });
   return {std::max(between.step, inTheMean.step), between.bytePrice, std::move(items)};
 }

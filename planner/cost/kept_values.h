@@ -41,6 +41,7 @@ class KeptValues {
  public:
   struct Memory {
     int64_t ranks = 1;         // of all submeshes together
+    int64_t atWork = 1;        // of them, that can work at the same time
     int64_t limit = 0;         // bytes of each
     bool statesLeave = false;  // may states lie elsewhere?
   };

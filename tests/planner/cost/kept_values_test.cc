@@ -57,17 +57,18 @@ class Step {
   }
 
   // The least step on so many submeshes of one rank each, of all of them together in times of one product of the whole
-  // batch. `memory`: of all ranks.
-  double inProducts(int64_t micro, double memory, int64_t ranks = 1, bool statesLeave = false) {
+  // batch. `memory`: of all ranks, of which `atWork` can work at a time (0: all).
+  double inProducts(int64_t micro, double memory, int64_t ranks = 1, bool statesLeave = false, int64_t atWork = 0) {
     const GraphView view(b_.graph);
     const LeastWork work = *LeastWork::of(view, machine(), {});
     const LeastWork::Times times = work.times({1, micro});
     const double product = static_cast<double>(times.ofCall[0] * micro);
     const auto limit = static_cast<int64_t>(memory / static_cast<double>(ranks));
-    const KeptValues kept(view, work, {ranks, limit, statesLeave});
+    atWork = atWork > 0 ? atWork : ranks;
+    const KeptValues kept(view, work, {ranks, atWork, limit, statesLeave});
     FamilyTimes::OnGrid families(work.families(), {1, micro}, times.ofOperator, {FamilyTimes::Nodes::kInOrder});
     const double anyTime = std::numeric_limits<double>::infinity();
-    return kept.leastStep({1, micro}, times, families, anyTime).time * static_cast<double>(ranks) / product;
+    return kept.leastStep({1, micro}, times, families, anyTime).time * static_cast<double>(atWork) / product;
   }
 
   // What a price of bytes adds to the product a, in times of it, where operators are in these blocks. `price`: of the
@@ -78,7 +79,7 @@ class Step {
     const LeastWork::Times times = work.times({1, 1});
     const double product = times.ofOperator[0];
     FamilyTimes::OnGrid families(work.families(), {1, 1}, times.ofOperator, {FamilyTimes::Nodes::kInOrder});
-    const KeptValues kept(view, work, {1, int64_t{1} << 40});
+    const KeptValues kept(view, work, {1, 1, int64_t{1} << 40});
     const KeptValues::LeastStep least = kept.leastStep({1, 1}, times, families, 0);
     const double bytePrice = price * product / kValue;
     return kept.priced(least.items, times, families, blockOf, bytePrice).ofOperator[0] / product - 1;
@@ -103,6 +104,7 @@ TEST(KeptValues, WhatIsReadIsKeptOrMadeAgain) {
   EXPECT_NEAR(step.inProducts(1, 3 * kStored + kValue), 4, 1e-3) << "one product runs again";
   EXPECT_NEAR(step.inProducts(1, 3 * kStored + 1.5 * kValue), 3.5, 1e-3) << "half of one";
   EXPECT_NEAR(step.inProducts(2, 3 * kStored + kValue), 3, 1e-3) << "half of the rows are there at once";
+  EXPECT_NEAR(step.inProducts(1, 3 * kStored + 1.5 * kValue, 2, false, 1), 3.5, 1e-3) << "on one of two ranks";
 }
 
 TEST(KeptValues, OneFormOfAValueIsEnough) {
@@ -126,6 +128,9 @@ TEST(KeptValues, InTheMeanOfTheStep) {
   EXPECT_NEAR(Step(false).inProducts(4, 3 * kStored + kValue * 2 / 3, 4), 3, 1e-3);
   // y of a product runs again: 2/3 (1 - y) x 3 = (3 + y) x 0.6.
   EXPECT_NEAR(Step(false).inProducts(4, 3 * kStored + kValue * 0.6, 4), 3 + 0.2 / 2.6, 1e-3);
+  // Of eight ranks four can work at a time: 24 products take six of a micro-batch, so that 2/6 of a are there.
+  EXPECT_NEAR(Step(false).inProducts(8, 3 * kStored + kValue / 3, 8, false, 4), 3, 1e-3);
+  EXPECT_NEAR(Step(false).inProducts(8, 3 * kStored + kValue * 0.3, 8, false, 4), 3 + 0.2 / 2.6, 1e-3);
 }
 
 // A stage has what lies between operators of one block. b, or a, is kept where b is read.
