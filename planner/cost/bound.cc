@@ -132,7 +132,10 @@ class LeastSteps {
         least_(kAboveKnown * static_cast<double>(plans.known)) {
     const bool trains = view.graph().trains();
     if (plans.areAlike && plans.memoryLimit > 0 && trains) {
-      kept_.emplace(view, work, KeptValues::Memory{plans.ranks, atWork, plans.memoryLimit, plans.statesLeave});
+      kept_.emplace(
+          view, work,
+          KeptValues::Memory{
+              .ranks = plans.ranks, .atWork = atWork, .limit = plans.memoryLimit, .statesLeave = plans.statesLeave});
     }
     if (plans.areAlike && trains && plans.mostVirtual > 0 && plans.mostVirtual <= PipelineIdle::kMostVirtual) {
       idle_.emplace(view, work, plans.blockOf);

@@ -58,7 +58,8 @@ class Step {
     const LeastWork::Times times = work.times(grid);
     FamilyTimes::OnGrid families(work.families(), grid, times.ofOperator, {FamilyTimes::Nodes::kInOrder});
     const auto ranks = static_cast<double>(grid.ranks);
-    const KeptValues kept(view, work, {grid.ranks, grid.ranks, static_cast<int64_t>(memory / ranks)});
+    const KeptValues kept(view, work,
+                          {.ranks = grid.ranks, .atWork = grid.ranks, .limit = static_cast<int64_t>(memory / ranks)});
     return kept.leastStep(grid, times, families, std::numeric_limits<double>::infinity()).time * ranks - kernels();
   }
   // Of plans with one such submesh and no limit, in seconds.

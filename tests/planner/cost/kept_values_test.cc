@@ -65,7 +65,7 @@ class Step {
     const double product = static_cast<double>(times.ofCall[0] * micro);
     const auto limit = static_cast<int64_t>(memory / static_cast<double>(ranks));
     atWork = atWork > 0 ? atWork : ranks;
-    const KeptValues kept(view, work, {ranks, atWork, limit, statesLeave});
+    const KeptValues kept(view, work, {.ranks = ranks, .atWork = atWork, .limit = limit, .statesLeave = statesLeave});
     FamilyTimes::OnGrid families(work.families(), {1, micro}, times.ofOperator, {FamilyTimes::Nodes::kInOrder});
     const double anyTime = std::numeric_limits<double>::infinity();
     return kept.leastStep({1, micro}, times, families, anyTime).time * static_cast<double>(atWork) / product;
@@ -79,7 +79,7 @@ class Step {
     const LeastWork::Times times = work.times({1, 1});
     const double product = times.ofOperator[0];
     FamilyTimes::OnGrid families(work.families(), {1, 1}, times.ofOperator, {FamilyTimes::Nodes::kInOrder});
-    const KeptValues kept(view, work, {1, 1, int64_t{1} << 40});
+    const KeptValues kept(view, work, {.limit = int64_t{1} << 40});
     const KeptValues::LeastStep least = kept.leastStep({1, 1}, times, families, 0);
     const double bytePrice = price * product / kValue;
     return kept.priced(least.items, times, families, blockOf, bytePrice).ofOperator[0] / product - 1;
