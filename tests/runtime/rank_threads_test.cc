@@ -4,6 +4,8 @@
 
 #include <numeric>
 #include <set>
+#include <thread>
+#include <vector>
 
 #include "runtime/comm/inproc.h"
 
