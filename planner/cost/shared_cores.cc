@@ -1,7 +1,6 @@
 #include "planner/cost/shared_cores.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -15,6 +14,11 @@ namespace weft {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// Of ranks of one submesh on one node, which wait for one another.
+double turnsOf(int64_t ranks, int64_t cores) {
+  return static_cast<double>((ranks + cores - 1) / cores);
+}
 
 // What a submesh does at a time.
 struct Task {
@@ -31,7 +35,7 @@ class Turns {
         int64_t cores)
       : tasks_(tasks),
         onNodes_(onNodes),
-        cores_(static_cast<double>(cores)),
+        cores_(cores),
         nodes_(onNodes.back().back().node + 1),
         left_(tasks.size()),
         ends_(tasks.size()) {}
@@ -94,8 +98,8 @@ class Turns {
     for (size_t s = 0; s < left_.size(); ++s) {
       for (size_t i = 0; left_[s] && i < onNodes_[s].size(); ++i) {
         const auto [node, ranks] = onNodes_[s][i];
-        const double turns = std::ceil(static_cast<double>(ranks) / cores_);
-        speeds[s] = std::min(speeds[s], 1 / std::max(turns, wanted[node] / cores_));
+        speeds[s] =
+            std::min(speeds[s], 1 / std::max(turnsOf(ranks, cores_), wanted[node] / static_cast<double>(cores_)));
       }
     }
     return speeds;
@@ -119,7 +123,7 @@ class Turns {
 
   const std::vector<std::vector<Task>>& tasks_;
   const std::vector<std::vector<RanksOnNode>>& onNodes_;  // of each submesh
-  double cores_;                                          // of each node
+  int64_t cores_;                                         // of each node
   int64_t nodes_;
   std::vector<std::optional<double>> left_;  // of the task that is under way
   std::vector<std::vector<double>> ends_;    // of the tasks of each submesh that are over
@@ -142,6 +146,7 @@ SharedCores::SharedCores(const Machine& machine, const std::vector<int64_t>& ran
     return;
   }
   cores_ = machine.cores;
+  turnsOfAll_ = static_cast<double>(all) / static_cast<double>(ranksAtWork(machine, all));
   int64_t rank = 0;
   for (const int64_t count : ranks) {
     std::vector<RanksOnNode>& mine = onNodes_.emplace_back();
@@ -149,6 +154,7 @@ SharedCores::SharedCores(const Machine& machine, const std::vector<int64_t>& ran
       const int64_t node = rank / onNode;
       const int64_t here = std::min(end, (node + 1) * onNode) - rank;
       mine.push_back({node, here});
+      turnsOfOne_ = std::max(turnsOfOne_, turnsOf(here, cores_));
       rank += here;
     }
   }

@@ -31,6 +31,11 @@ class SharedCores {
   // Are there more ranks than cores? If not, all takes what it takes where each rank has a core of its own.
   bool areShared() const { return cores_ > 0; }
 
+  // How many times as long work takes that all ranks have evenly, as in a pipeline that is full.
+  double turnsOfAll() const { return turnsOfAll_; }
+  // How many times as long that of one submesh takes while the others wait: the most of any.
+  double turnsOfOne() const { return turnsOfOne_; }
+
   // Of what runs once in a step: from when all submeshes begin until the last one ends. `times`: of each, where each
   // rank has a core of its own, in any unit, which the answer has.
   double once(const std::vector<double>& times) const;
@@ -44,6 +49,8 @@ class SharedCores {
  private:
   int64_t cores_ = 0;                              // of each node; 0: each rank has its own
   std::vector<std::vector<RanksOnNode>> onNodes_;  // of each submesh
+  double turnsOfAll_ = 1;
+  double turnsOfOne_ = 1;
 };
 
 }  // namespace weft

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "planner/machine/machine.h"
 #include "planner/request.h"
 #include "planner/search/cut_stages.h"
 #include "planner/search/pipeline_shape.h"
@@ -31,6 +33,7 @@ class CutChooser {
     int64_t limit = 0;       // of memory
     bool trains = true;      // has it a backward pass?
     bool areStages = false;  // are the blocks the user's stages?
+    Machine machine = {};
   };
   // `known`: shapes of pipelines that were asked for before.
   CutChooser(const CompileOptions& request, const Program& program, KnownShapes& known)
@@ -38,6 +41,7 @@ class CutChooser {
         limit_(program.limit),
         trains_(program.trains),
         areStages_(program.areStages),
+        machine_(program.machine),
         known_(known) {}
 
   // What a step is expected to take: more than the cut's time where it needs more memory than there is. The estimate of
@@ -47,6 +51,10 @@ class CutChooser {
 
   // One for each kind of schedule.
   std::vector<PipelineShape> shapesOf(const StageGrid& grid, int64_t microBatches);
+  // The shape where submeshes have so many ranks each.
+  PipelineShape onRanks(PipelineShape shape, const std::vector<int64_t>& ranks) const;
+  // Under any schedule, before one is known.
+  LoosePipeline looseOf(const StageGrid& grid, int64_t microBatches) const;
   // Nothing: there are no shapes.
   std::optional<ChosenCut> best(const std::vector<PricedBlocks>& blocks,
                                 const std::vector<PipelineShape>& shapes) const;
@@ -56,10 +64,15 @@ class CutChooser {
   StageCut fluid(const SegmentCost& all, Picoseconds longest, const std::vector<LoosePipeline>& pipelines) const;
 
  private:
+  // Null: each rank has one of its own.
+  std::shared_ptr<const SharedCores> coresOf(const std::vector<int64_t>& ranks) const;
+  std::shared_ptr<const SharedCores> coresOf(const StageGrid& grid) const;
+
   const CompileOptions& request_;
   int64_t limit_;
   bool trains_;
   bool areStages_;
+  Machine machine_;
   KnownShapes& known_;
 };
 

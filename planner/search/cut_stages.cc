@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -32,6 +33,11 @@ Picoseconds meanTime(const std::vector<Picoseconds>& times, const std::vector<in
     speed += 1 / static_cast<double>(std::max<Picoseconds>(1, times[kind]));
   }
   return static_cast<Picoseconds>(static_cast<double>(kindOf.size()) / speed);
+}
+
+// What takes so long where each rank has a core of its own, where ranks take turns.
+Picoseconds timesTurns(Picoseconds time, double turns) {
+  return turns == 1 ? time : static_cast<Picoseconds>(std::llround(static_cast<double>(time) * turns));
 }
 
 struct Stage {
@@ -97,9 +103,9 @@ class Cutter {
       cut.fits = cut.fits && stage.fits;
       cut.limited = cut.limited || stage.limited;
     }
-    const Picoseconds once = *std::max_element(onceTimes.begin(), onceTimes.end());
+    const Picoseconds once = onceTime(onceTimes);
     cut.peakBytes = *std::max_element(bytes.begin(), bytes.end());
-    cut.bound = shape_.microBatches * leastTime_ / shape_.submeshes();
+    cut.bound = evenly(shape_.microBatches * leastTime_);
     for (int64_t submesh = 0; submesh < shape_.submeshes() && !choices_.limits.empty(); ++submesh) {
       const auto limit = static_cast<double>(limitOf(submesh));
       cut.excess = std::max(cut.excess, limit > 0 ? static_cast<double>(bytes[submesh]) / limit - 1 : 0);
@@ -110,10 +116,15 @@ class Cutter {
     cut.busiest = longest - busy.begin();
     const int64_t others = shape_.stages() - shape_.virtualStages;
     const double other = others > 0 ? static_cast<double>(sum - *longest) / static_cast<double>(others) : 0;
-    cut.time = once + 2 * (shape_.submeshes() - 1) * transfer_ + shape_.microBatches * *longest +
-               static_cast<Picoseconds>(std::llround(shape_.ramp * other));
+    const auto withTurns = [&](Picoseconds path, int64_t microBatches) {
+      return std::max(timesTurns(path, shape_.turnsOfOne()), evenly(microBatches * sum));
+    };
+    cut.time = once + withTurns(2 * (shape_.submeshes() - 1) * transfer_ + shape_.microBatches * *longest +
+                                    static_cast<Picoseconds>(std::llround(shape_.ramp * other)),
+                                shape_.microBatches);
     if (const std::optional<Picoseconds> time = simulates ? makespan(stages) : std::nullopt) {
-      cut.time = once + *time + (shape_.microBatches - shape_.table->microBatches()) * *longest;
+      const int64_t more = shape_.microBatches - shape_.table->microBatches();
+      cut.time = once + *time + withTurns(more * *longest, more);
     }
     return cut;
   }
@@ -121,6 +132,16 @@ class Cutter {
   StageCut simulated(const StageCut& cut) const { return describe(cut.first, true); }
 
  private:
+  // Of times of all submeshes together, each of which has its share: how long that takes.
+  Picoseconds evenly(Picoseconds sum) const { return timesTurns(sum / shape_.submeshes(), shape_.turnsOfAll()); }
+
+  // Of what runs once, on each submesh.
+  Picoseconds onceTime(const std::vector<Picoseconds>& times) const {
+    const Picoseconds longest = *std::max_element(times.begin(), times.end());
+    const Picoseconds sum = std::accumulate(times.begin(), times.end(), Picoseconds{0});
+    return std::max(timesTurns(longest, shape_.turnsOfOne()), evenly(sum));
+  }
+
   // How long the shape's table takes, each function a third of its stage's time: a submesh with more to do than the
   // others, as that with the first and the last stage of a V, may fill with that the time in which it would wait.
   std::optional<Picoseconds> makespan(const std::vector<Stage>& stages) const {
@@ -132,7 +153,7 @@ class Cutter {
       const double third = static_cast<double>(stage.time) / 3;
       times.stages.push_back({third, third, third, std::nullopt});
     }
-    const std::optional<double> time = shape_.table->makespan(times);
+    const std::optional<double> time = shape_.table->makespan(times, shape_.cores.get());
     return time ? std::optional<Picoseconds>(std::llround(*time)) : std::nullopt;
   }
 
@@ -461,17 +482,19 @@ StageCut fluidCut(const SegmentCost& all, Picoseconds longest, const LoosePipeli
                   static_cast<int64_t>(pipeline.held * static_cast<double>(all.activations.all()));
   cut.fits = limit == 0 || cut.peakBytes <= limit;
   // The longest may fill with what it has to do beyond the others the time in which these wait.
-  cut.time =
-      (all.onceTime + all.offloadTime) / submeshes +
+  const Picoseconds path =
       std::max(pipeline.microBatches * cut.longest,
                pipeline.microBatches * others + static_cast<Picoseconds>(pipeline.idle * static_cast<double>(others)));
+  const auto evenly = [&](Picoseconds sum) { return timesTurns(sum / submeshes, pipeline.turnsOfAll); };
+  cut.time = evenly(all.onceTime + all.offloadTime) +
+             std::max(timesTurns(path, pipeline.turnsOfOne), pipeline.microBatches * evenly(all.time));
   if (cut.fits) {
     return cut;
   }
   const double excess = static_cast<double>(cut.peakBytes - limit);
   const Saving saving = taken(all.savings, 1 + static_cast<int64_t>(excess / pipeline.held));
   cut.limited = true;
-  cut.time += pipeline.microBatches * saving.time / submeshes;
+  cut.time += evenly(pipeline.microBatches * saving.time);
   cut.peakBytes -= static_cast<int64_t>(pipeline.held * static_cast<double>(saving.bytes));
   cut.fits = cut.peakBytes <= limit;
   return cut;

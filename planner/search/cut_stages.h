@@ -46,8 +46,10 @@ struct StageCut {
   Picoseconds longest = 0;  // of a stage, of one micro-batch
   int64_t busiest = 0;      // the submesh that has most to do
   Picoseconds time = 0;     // of a step, an estimate
-  Picoseconds bound = 0;    // no cut and no schedule makes these segments take less on as many submeshes
-  int64_t peakBytes = 0;    // of the rank that needs most, an estimate
+  // No cut and no schedule makes these segments take less on as many submeshes, as long as what works on inputs alone
+  // runs where it is read.
+  Picoseconds bound = 0;
+  int64_t peakBytes = 0;  // of the rank that needs most, an estimate
   bool fits = false;
   double excess = 0;     // where limits differ: by how much more than its limit a rank needs, in parts of it
   bool limited = false;  // does the limit make it longer?

@@ -54,8 +54,10 @@ FinalistPicker::Answer FinalistPicker::next(const Sketch& sketch, bool isLong, c
   ++(isBeside ? beside_ : isDoubtful ? doubtful_ : tried_);
   const bool isLeftOut = (isBeside && (isFarOff || beside_ > (isLong ? kMostBesideOfLong : kMostBeside))) ||
                          (isDoubtful && doubtful_ > kMostDoubtful);
-  // What the record comes to was refined before, with other splits for the batch's axes among them.
-  const double beside = best.isRecord ? farOffFrom(isLong) : 1;
+  // What the record comes to was refined before, with other splits for the batch's axes among them. A pipeline will be:
+  // what works on inputs alone runs in each stage that reads it until it is moved (refine_stages.h).
+  const bool isRefined = best.isRecord || (!isLong && sketch.grid.stages() > 1);
+  const double beside = isRefined ? farOffFrom(isLong) : 1;
   const bool isHopeless =
       fits && static_cast<double>(sketch.cut.bound) >= beside * static_cast<double>(best.attempt->time);
   return isLeftOut || isHopeless ? Answer::kSkip : Answer::kPredict;

@@ -74,7 +74,7 @@ bool isDominated(const PipelineShape& shape, const PipelineShape& by) {
 
 }  // namespace
 
-std::optional<double> ShapeTable::makespan(const schedule::Times& times) const {
+std::optional<double> ShapeTable::makespan(const schedule::Times& times, const SharedCores* cores) const {
   const int64_t actions = int64_t{3} * request_.ranks * request_.virtualStages * request_.micros;
   if (actions > kMostActions) {
     return std::nullopt;
@@ -88,8 +88,14 @@ std::optional<double> ShapeTable::makespan(const schedule::Times& times) const {
     };
     made_ = make();
   }
-  return made_->ok() ? std::optional(schedule::simulateResolved((*made_)->table, (*made_)->resolved, times).makespan)
-                     : std::nullopt;
+  if (!made_->ok()) {
+    return std::nullopt;
+  }
+  if (cores != nullptr) {
+    const absl::StatusOr<double> shared = cores->makespan((*made_)->table, times);
+    return shared.ok() ? std::optional(*shared) : std::nullopt;
+  }
+  return schedule::simulateResolved((*made_)->table, (*made_)->resolved, times).makespan;
 }
 
 // Zero-bubble schedules idle for a third of (p - 1) stages; those that hold least, v_min, hold a third of what the
@@ -107,8 +113,12 @@ LoosePipeline LoosePipeline::of(const PipelineShape& shape) {
   for (const HeldMicroBatches& stage : shape.held) {
     held += stage.toInputs;
   }
-  return {shape.submeshes(), shape.microBatches, shape.ramp / static_cast<double>(shape.virtualStages),
-          static_cast<double>(held) / static_cast<double>(shape.stages() * shape.submeshes())};
+  return {shape.submeshes(),
+          shape.microBatches,
+          shape.ramp / static_cast<double>(shape.virtualStages),
+          static_cast<double>(held) / static_cast<double>(shape.stages() * shape.submeshes()),
+          shape.turnsOfAll(),
+          shape.turnsOfOne()};
 }
 
 std::vector<schedule::Kind> kindsFor(const CompileOptions& request, int64_t virtualStages) {

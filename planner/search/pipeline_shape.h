@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/cost/shared_cores.h"
 #include "planner/request.h"
 #include "planner/schedule/generate.h"
 #include "planner/schedule/simulate.h"
@@ -31,7 +32,8 @@ class ShapeTable {
     return ShapeTable(request);
   }
   // How long it takes with these times of the stages; nothing where it is too long to be simulated again and again.
-  std::optional<double> makespan(const schedule::Times& times) const;
+  // `cores`: that its ranks share; null: each has its own.
+  std::optional<double> makespan(const schedule::Times& times, const SharedCores* cores) const;
 
  private:
   struct Made {
@@ -56,6 +58,11 @@ struct PipelineShape {
   bool gathersAgain = false;  // with SegmentCosts::gatheringSegments, where it cuts the backward pass?
   // Of as many micro-batches as tell how long a step takes; null: a step is as long as its ramp says.
   std::shared_ptr<const ShapeTable> table = nullptr;
+  std::shared_ptr<const SharedCores> cores = nullptr;  // that its ranks share; null: each has its own
+
+  // As those of `cores`.
+  double turnsOfAll() const { return cores == nullptr ? 1 : cores->turnsOfAll(); }
+  double turnsOfOne() const { return cores == nullptr ? 1 : cores->turnsOfOne(); }
 
   int64_t stages() const { return static_cast<int64_t>(submeshOf.size()); }
   int64_t submeshes() const { return stages() / virtualStages; }
@@ -67,8 +74,11 @@ struct LoosePipeline {
   int64_t microBatches = 1;
   double idle = 0;  // how long a submesh waits in a step, in times that one micro-batch takes it
   double held = 1;  // activations of a submesh in the mean, in parts of those that one micro-batch has in all stages
+  // As those of SharedCores; 1 where each rank has a core of its own.
+  double turnsOfAll = 1;
+  double turnsOfOne = 1;
 
-  // Under a schedule that idles and holds as little as any.
+  // Under a schedule that idles and holds as little as any, where each rank has a core of its own.
   static LoosePipeline underAny(int64_t submeshes, int64_t virtualStages, int64_t microBatches);
   // Under that of the shape, where stages are equally long.
   static LoosePipeline of(const PipelineShape& shape);

@@ -215,6 +215,14 @@ absl::StatusOr<std::vector<StageGrid>> stageGrids(const ProgramGraph& graph, con
   return Grids(graph, request, userStages, segments).run();
 }
 
+absl::StatusOr<std::vector<Mesh>> meshesOf(const StageGrid& grid, const CompileOptions& request) {
+  if (grid.mesh.empty()) {
+    return parseStageMeshes(request.stageMeshes, 1);
+  }
+  WEFT_ASSIGN_OR_RETURN(const Mesh mesh, Mesh::parse(grid.mesh));
+  return std::vector<Mesh>(grid.submeshes, mesh);
+}
+
 std::vector<int64_t> virtualStageCounts(const CompileOptions& request) {
   if (request.virtualStages > 0) {
     return {request.virtualStages};

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ir/layout/mesh.h"
 #include "planner/graph/program_graph.h"
 #include "planner/request.h"
 
@@ -34,6 +35,9 @@ struct StageGrid {
 // that the stages and meshes that are given do not make up.
 absl::StatusOr<std::vector<StageGrid>> stageGrids(const ProgramGraph& graph, const CompileOptions& request,
                                                   int64_t userStages, int64_t segments);
+
+// Of its submeshes. Errors: of meshes that cannot be read.
+absl::StatusOr<std::vector<Mesh>> meshesOf(const StageGrid& grid, const CompileOptions& request);
 
 // Stages on each submesh: given by the request or by its kind of schedule; else 1, and 2 for what a pipeline gains.
 std::vector<int64_t> virtualStageCounts(const CompileOptions& request);

@@ -139,14 +139,15 @@ class Refiner {
 
   void cutFiner(PlanningMemo& memo, Picoseconds useless) {
     const absl::StatusOr<int64_t> limit = memoryLimitOf(sketch_.request);
+    const absl::StatusOr<Machine> machine = machineOf(sketch_.request);
     const double bytePrice = sketch_.bytePrice.value_or(0);
     const absl::StatusOr<SegmentCosts> costs = finer_->costs(sketch_.request, false, bytePrice, memo);
     ++plan_.ticks;
-    if (!limit.ok() || !costs.ok()) {
+    if (!limit.ok() || !machine.ok() || !costs.ok()) {
       return;
     }
     KnownShapes shapes;
-    CutChooser cuts(sketch_.request, {*limit, finer_->graph().trains(), false}, shapes);
+    CutChooser cuts(sketch_.request, {*limit, finer_->graph().trains(), false, *machine}, shapes);
     const std::optional<ChosenCut> chosen =
         cuts.best({{*costs, bytePrice}}, cuts.shapesOf(sketch_.grid, sketch_.request.microBatches()));
     if (chosen) {

@@ -5,7 +5,6 @@
 #include <tuple>
 #include <utility>
 
-#include "ir/layout/stage_mesh_text.h"
 #include "planner/check_request.h"
 #include "planner/search/choose_open.h"
 #include "runtime/base/status.h"
@@ -41,7 +40,7 @@ absl::Status Sketches::begin() {
       stageGrids(program->graph(), request_, program->areStages() ? program->blocks() : 1, program->blocks()));
   const int64_t mean = limits_.mean(std::max<int64_t>(1, request_.devices));
   limit_ = mean > 0 ? mean : limit_;
-  cuts_.emplace(request_, CutChooser::Program{limit_, trains_, program->areStages()}, shapes_);
+  cuts_.emplace(request_, CutChooser::Program{limit_, trains_, program->areStages(), machine_}, shapes_);
   if (!costs_.hasKinds()) {  // what a mesh takes would depend on where it lies
     unlike_.emplace(request_, machine_, costs_, *cuts_);
   }
@@ -69,8 +68,7 @@ absl::Status Sketches::begin() {
   }
   for (auto& [relative, group] : groups) {
     for (Entry& entry : group) {
-      guess(entry, {LoosePipeline::underAny(entry.sketch.grid.submeshes, entry.sketch.grid.virtualStages,
-                                            entry.sketch.request.microBatches())});
+      guess(entry, {cuts_->looseOf(entry.sketch.grid, entry.sketch.request.microBatches())});
       push(std::move(entry));
     }
   }
@@ -111,13 +109,7 @@ absl::StatusOr<Sketches::Kinds> Sketches::kindsOf(const StageGrid& grid, bool ar
     return kinds;
   }
   kinds.numbers.clear();
-  std::vector<Mesh> meshes;
-  if (grid.mesh.empty()) {
-    WEFT_ASSIGN_OR_RETURN(meshes, parseStageMeshes(request_.stageMeshes, 1));
-  } else {
-    WEFT_ASSIGN_OR_RETURN(const Mesh mesh, Mesh::parse(grid.mesh));
-    meshes.assign(grid.submeshes, mesh);
-  }
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Mesh> meshes, meshesOf(grid, request_));
   int64_t firstRank = 0;
   StageMeshes together = {{}, {}};
   for (const Mesh& mesh : meshes) {

@@ -187,7 +187,7 @@ UnlikeMeshes::Sized UnlikeMeshes::cutOf(const std::vector<int64_t>& ranks, const
       }
     }
   }
-  return {ranks, cuts_.withMeshes(choices, shape)};
+  return {ranks, cuts_.withMeshes(choices, cuts_.onRanks(shape, ranks))};
 }
 
 // Is priced as it lies: two neighboring submeshes of as many ranks, which trade half of those of one.

@@ -8,7 +8,7 @@
 //   weft_random_plans_test --all               10000 of three MLPs, a GPT and a network of convolutions each, 5000
 //                                              of each of 40 random programs
 //   weft_random_plans_test --plans=N --program=gpt
-//   weft_random_plans_test --plans=N --seed=17
+//   weft_random_plans_test --plans=N --seed=17 [--cores=2]     with `cores` its ranks take turns on so many
 #include "tests/equivalence/random_plans.h"
 
 #include <gtest/gtest.h>
@@ -30,6 +30,7 @@ SeedRange seeds = {1, 2};
 size_t plansOfEach = 60;
 bool everyProgram = false;
 std::string oneProgram;
+int64_t coresOfRandom = 0;  // of the machine of random programs; 0: each rank has its own
 
 namespace {
 
@@ -97,24 +98,29 @@ absl::StatusOr<Subject> subjectOf(const NamedModel& of) {
 }
 
 // A random program whose operators treat the rows of the batch alone, as in models.
-absl::StatusOr<Subject> subjectOf(uint64_t seed) {
+// `cores`: that its ranks take turns on; 0: each has its own.
+absl::StatusOr<Subject> subjectOf(uint64_t seed, int64_t cores) {
   std::mt19937_64 generator(seed);
   const int64_t ranks = std::vector<int64_t>{2, 4, 6, 8}[generator() % 4];
   RandomProgram random;
   do {
     random = randomProgram(generator, ranks, DrawnOperators::kFew);  // plans are pinned by seeds
   } while (!random.rowWise);
-  Subject subject = {absl::StrCat("seed ", seed), kTiny, ranks, random.batch, nullptr};
+  std::string machine = kTiny;
+  if (cores > 0) {
+    absl::StrAppend(&machine, "cores = ", cores, "\n");
+  }
+  Subject subject = {absl::StrCat("seed ", seed), machine, ranks, random.batch, nullptr};
   const std::string text = moduleText(random.program, {.mesh = absl::StrCat(ranks)});
   WEFT_ASSIGN_OR_RETURN(subject.problem, ModelProblem::parse(text, subject.name));
   return subject;
 }
 
 // The model of that name, or the random program of that seed.
-absl::StatusOr<Subject> subjectNamed(const std::string& name) {
+absl::StatusOr<Subject> subjectNamed(const std::string& name, int64_t cores = 0) {
   const std::vector<NamedModel> all = models();
   const auto model = std::ranges::find_if(all, [&](const NamedModel& each) { return each.model.name == name; });
-  return model != all.end() ? subjectOf(*model) : subjectOf(std::stoull(name));
+  return model != all.end() ? subjectOf(*model) : subjectOf(std::stoull(name), cores);
 }
 
 // What auto found within a limit, and the best random plan so far.
@@ -288,6 +294,7 @@ struct OnceBetter {
   int64_t percent = 0;  // of the memory of auto's plan without a limit; 0: no limit
   RandomPlan plan;
   std::map<int64_t, std::string> splits;
+  int64_t cores = 0;  // as of subjectOf
 };
 
 std::vector<OnceBetter> onceBetter() {
@@ -306,6 +313,7 @@ std::vector<OnceBetter> onceBetter() {
   RandomPlan kept = {.tp = 8, .micro = 4, .recompute = "gelu", .byPrice = true};
   RandomPlan oneSplit = {.dp = 2, .tp = 2, .micro = 16, .zero = 1, .byPrice = true};
   RandomPlan cutAgain = {.submeshes = 3, .dp = 2, .tp = 1, .micro = 22, .first = {1, 4}, .zero = 2, .byPrice = true};
+  RandomPlan unmoved = {.submeshes = 3, .dp = 2, .tp = 1, .micro = 11, .first = {1, 4}, .zero = 1, .byPrice = true};
   RandomPlan far = {.dp = 4, .tp = 2, .zero = 2, .byPrice = true};
   return {
       {"the batch's axes split operators on weights alone", "11", 0, ofBatch, {{29, "(dp,tp) ()"}}},
@@ -324,6 +332,7 @@ std::vector<OnceBetter> onceBetter() {
       {"what fits without the recomputation of a single operator, too", "4", 40, kept, {}},
       {"what fits with the splits of one operator alone", "mlp", 40, oneSplit, {{6, "(|) (|dp,tp)"}}},
       {"stages that are cut for a neighbor of the best plan", "10", 60, cutAgain, {}},
+      {"a pipeline that is longer until what works on inputs alone is moved", "5", 100, unmoved, {}, 2},
       {"the split of an operator that many others come before", "9", 0, far, {{10, "(dp|tp|)"}}},
   };
 }
@@ -331,7 +340,7 @@ std::vector<OnceBetter> onceBetter() {
 TEST(RandomPlansTest, NoneThatWasOnceBetterIs) {
   for (const OnceBetter& once : onceBetter()) {
     SCOPED_TRACE(once.cause);
-    const absl::StatusOr<Subject> subject = subjectNamed(once.program);
+    const absl::StatusOr<Subject> subject = subjectNamed(once.program, once.cores);
     ASSERT_TRUE(subject.ok()) << subject.status();
     CompileOptions options = {.mode = Mode::kAuto, .devices = subject->devices, .machine = subject->machine};
     absl::StatusOr<ClosedRequest> found = closeRequest(subject->problem->graphs(), options, {});
@@ -362,7 +371,7 @@ TEST(RandomPlansTest, NoneThatWasOnceBetterIs) {
 
 TEST(RandomPlansTest, OfRandomPrograms) {
   for (uint64_t seed = seeds.first; seed <= seeds.last && oneProgram.empty(); ++seed) {
-    contest(subjectOf(seed), plansOfEach / 2);
+    contest(subjectOf(seed, coresOfRandom), plansOfEach / 2);
   }
 }
 
@@ -379,6 +388,8 @@ int main(int argc, char** argv) {
       plansOfEach = std::stoull(argument.substr(8));
     } else if (argument.rfind("--program=", 0) == 0) {
       oneProgram = argument.substr(10);
+    } else if (argument.rfind("--cores=", 0) == 0) {
+      coresOfRandom = std::stoll(argument.substr(8));
     }
   }
   return runSeeded(argc, argv, seeds, 40);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "planner/schedule/generate.h"
 
 namespace weft {
@@ -34,6 +36,23 @@ TEST(SharedCoresTest, AsManyRanksWorkAsHaveACore) {
   EXPECT_EQ(ranksAtWork(machine, 12), 9);
   machine.devicesPerNode = 3;
   EXPECT_EQ(ranksAtWork(machine, 9), 9);
+}
+
+// As long as what all ranks have to do takes, and what those of one submesh have.
+TEST(SharedCoresTest, WorkTakesAsManyTurnsAsRanksShareACore) {
+  Machine machine;
+  const auto turns = [&](const std::vector<int64_t>& ranks) {
+    const SharedCores cores(machine, ranks);
+    return std::pair(cores.turnsOfAll(), cores.turnsOfOne());
+  };
+  EXPECT_EQ(turns({4}), std::pair(1.0, 1.0));
+  machine.cores = 2;
+  EXPECT_EQ(turns({1, 1}), std::pair(1.0, 1.0));
+  EXPECT_EQ(turns({4}), std::pair(2.0, 2.0));
+  EXPECT_EQ(turns({1, 1, 1, 1}), std::pair(2.0, 1.0));
+  EXPECT_EQ(turns({1, 3}), std::pair(2.0, 2.0)) << "the third waits for a core, and two of them for it";
+  machine.devicesPerNode = 4;
+  EXPECT_EQ(turns({6}), std::pair(1.5, 2.0)) << "the last two have a core each, and wait";
 }
 
 TEST(SharedCoresTest, RanksWorkOnAnyCore) {

@@ -75,5 +75,29 @@ TEST(CutChooser, EvenStagesWhereOthersAreTaken) {
   }
 }
 
+// Four ranks, on as many cores and on two: a stage that waits leaves its core to one that has work, so that a pipeline
+// takes hardly longer than ranks that do all of it together.
+TEST(CutChooser, StagesThatWaitLeaveTheirCores) {
+  const CompileOptions request{.schedule = "1f1b"};
+  KnownShapes known;
+  const auto timeOf = [&](int64_t submeshes, int64_t cores) {
+    Machine machine;
+    machine.cores = cores;
+    CutChooser cuts(request, {0, true, false, machine}, known);
+    const Picoseconds ofRank = 300 * submeshes;  // what a rank has to do of each segment
+    const StageGrid grid = {submeshes, 1, submeshes == 1 ? "dp=4" : "dp=1"};
+    const std::optional<ChosenCut> best =
+        cuts.best({{costsOf({ofRank, ofRank, ofRank, ofRank}, 1), 0}}, cuts.shapesOf(grid, 8));
+    EXPECT_TRUE(best.has_value());
+    return best ? best->cut.time : 0;
+  };
+  EXPECT_EQ(timeOf(1, 0), 8 * 1200);
+  EXPECT_EQ(timeOf(4, 0), (8 + 3) * 1200);
+  EXPECT_EQ(timeOf(1, 2), 2 * 8 * 1200);
+  EXPECT_GE(timeOf(4, 2), 2 * 8 * 1200);
+  EXPECT_LE(timeOf(4, 2), 2 * 9 * 1200);
+  EXPECT_EQ(timeOf(4, 1), 4 * 8 * 1200);
+}
+
 }  // namespace
 }  // namespace weft
