@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "planner/schedule/validate.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -178,6 +177,14 @@ absl::StatusOr<double> SharedCores::makespan(const schedule::Table& table, const
     return alone.makespan;
   }
   WEFT_ASSIGN_OR_RETURN(const schedule::Resolved resolved, schedule::resolve(table));
+  return makespanOfResolved(table, resolved, times);
+}
+
+double SharedCores::makespanOfResolved(const schedule::Table& table, const schedule::Resolved& resolved,
+                                       const schedule::Times& times) const {
+  if (!areShared()) {
+    return schedule::simulateResolved(table, resolved, times).makespan;
+  }
   std::vector<std::vector<Task>> tasks(table.orders.size());
   for (size_t node = 0; node < resolved.actions.size(); ++node) {
     const schedule::Action& action = resolved.actions[node];

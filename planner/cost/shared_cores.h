@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "planner/machine/machine.h"
 #include "planner/schedule/simulate.h"
+#include "planner/schedule/validate.h"
 
 namespace weft {
 
@@ -42,6 +43,9 @@ class SharedCores {
 
   // Of a schedule's micro-batches. What arrives from another submesh does so beside all work. Errors: as simulate().
   absl::StatusOr<double> makespan(const schedule::Table& table, const schedule::Times& times) const;
+  // The same for a table that is resolved already; `times` must be in order. For planners that try many times.
+  double makespanOfResolved(const schedule::Table& table, const schedule::Resolved& resolved,
+                            const schedule::Times& times) const;
 
   // Of the micro-batches of a program that does not train, transfers left out: each goes through all stages in turn.
   double forward(const std::vector<int64_t>& submeshOfStage, const schedule::Times& times, int64_t microBatches) const;

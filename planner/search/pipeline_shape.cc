@@ -76,7 +76,8 @@ bool isDominated(const PipelineShape& shape, const PipelineShape& by) {
 
 std::optional<double> ShapeTable::makespan(const schedule::Times& times, const SharedCores* cores) const {
   const int64_t actions = int64_t{3} * request_.ranks * request_.virtualStages * request_.micros;
-  if (actions > kMostActions) {
+  // Where cores are shared, what each submesh does counts from one action's end to the next.
+  if (actions * (cores != nullptr ? request_.ranks : 1) > kMostActions) {
     return std::nullopt;
   }
   if (!made_) {
@@ -91,11 +92,9 @@ std::optional<double> ShapeTable::makespan(const schedule::Times& times, const S
   if (!made_->ok()) {
     return std::nullopt;
   }
-  if (cores != nullptr) {
-    const absl::StatusOr<double> shared = cores->makespan((*made_)->table, times);
-    return shared.ok() ? std::optional(*shared) : std::nullopt;
-  }
-  return schedule::simulateResolved((*made_)->table, (*made_)->resolved, times).makespan;
+  const auto& [table, resolved] = **made_;
+  return cores != nullptr ? cores->makespanOfResolved(table, resolved, times)
+                          : schedule::simulateResolved(table, resolved, times).makespan;
 }
 
 // Zero-bubble schedules idle for a third of (p - 1) stages; those that hold least, v_min, hold a third of what the

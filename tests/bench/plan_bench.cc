@@ -25,11 +25,11 @@
 #include "runtime/base/status.h"
 #include "runtime/exec/executor.h"
 #include "runtime/plan/statistics.h"
-#include "tests/bench/median.h"
 #include "tests/equivalence/model_problem.h"
 #include "tools/commands/flags.h"
 #include "tools/measure/measure_machine.h"
 #include "tools/measure/measure_plan.h"
+#include "tools/measure/median.h"
 
 namespace weft::bench {
 namespace {
@@ -56,7 +56,7 @@ struct Entry {
   std::unique_ptr<Executor> executor;
   std::vector<double> steps;  // of all turns
 
-  double measured() const { return median(steps); }
+  double measured() const { return tools::median(steps); }
 
   // In every second turn, from the first or from the second one.
   double measuredInHalf(int64_t first) const {
@@ -66,7 +66,7 @@ struct Entry {
         half.push_back(steps[i]);
       }
     }
-    return median(std::move(half));
+    return tools::median(std::move(half));
   }
 };
 
@@ -132,14 +132,16 @@ std::vector<Written> handWritten(const KnownModel& model, int64_t layers, int64_
 // split.
 absl::StatusOr<Machine> withKernels(Machine machine, const KnownModel& model, int64_t ranks) {
   constexpr int64_t kSteps = 24;
-  tools::KernelMeasurement measurement;
+  std::vector<plan::Plan> plans;
   for (CompileOptions options : learned(model, ranks)) {
     options.machine = machine.print();
     Graph g;
     const Tensor loss = model.build(g, {});
-    WEFT_ASSIGN_OR_RETURN(const Program program, compile(g, loss, optim::AdamW{}, options));
-    WEFT_RETURN_IF_ERROR(measurement.add(program.plan, kSteps));
+    WEFT_ASSIGN_OR_RETURN(Program program, compile(g, loss, optim::AdamW{}, options));
+    plans.push_back(std::move(program.plan));
   }
+  tools::KernelMeasurement measurement;
+  WEFT_RETURN_IF_ERROR(measurement.add(plans, kSteps));
   machine.kernels = measurement.profiles();
   return machine;
 }
@@ -242,8 +244,8 @@ void report(const std::string& title, std::vector<Entry>& entries) {
   std::cout << absl::StrFormat(
       "%d plans: rank correlation %.3f (of every second turn with the others %.3f), median error of seconds %.1f %%, "
       "of peak bytes %.2f %% (worst %.2f %%)\n",
-      entries.size(), rankCorrelation(predicted, measured), rankCorrelation(halves[0], halves[1]), 100 * median(errors),
-      100 * median(bytes), 100 * *std::max_element(bytes.begin(), bytes.end()));
+      entries.size(), rankCorrelation(predicted, measured), rankCorrelation(halves[0], halves[1]),
+      100 * tools::median(errors), 100 * tools::median(bytes), 100 * *std::max_element(bytes.begin(), bytes.end()));
   const auto found = std::find_if(entries.begin(), entries.end(), isOfAuto);
   if (found != entries.end() && entries.size() > 1) {
     const auto againstFastest = [&](const std::vector<double>& chosenBy, const std::vector<double>& compared) {

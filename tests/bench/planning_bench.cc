@@ -25,8 +25,8 @@ void simulateSchedule(benchmark::State& state) {
     state.SetIterationTime(seconds);
     perAction.push_back(seconds / static_cast<double>(table->actions()));
   }
-  state.counters["ns_per_action"] = 1e9 * median(perAction);
-  state.counters["ratio"] = median(perAction) / kBoundPerAction;
+  state.counters["ns_per_action"] = 1e9 * tools::median(perAction);
+  state.counters["ratio"] = tools::median(perAction) / kBoundPerAction;
 }
 BENCHMARK(simulateSchedule)->Arg(32)->Arg(512)->UseManualTime();
 

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <vector>
 
-#include "tests/bench/median.h"
+#include "tools/measure/median.h"
 
 namespace weft::bench {
 
@@ -23,9 +23,9 @@ class Pairs {
  public:
   explicit Pairs(benchmark::State& state, double calls = 1) : state_(state), calls_(calls) {}
   ~Pairs() {
-    state_.counters["ours_us"] = 1e6 * median(ours_) / calls_;
-    state_.counters["other_us"] = 1e6 * median(other_) / calls_;
-    state_.counters["ratio"] = median(ratios_);
+    state_.counters["ours_us"] = 1e6 * tools::median(ours_) / calls_;
+    state_.counters["other_us"] = 1e6 * tools::median(other_) / calls_;
+    state_.counters["ratio"] = tools::median(ratios_);
   }
 
   void add(double ours, double other) {

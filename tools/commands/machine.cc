@@ -87,13 +87,14 @@ std::string measuredText(const Measurement& measurement) {
 
 // What the kernels of the plans take in their steps.
 absl::StatusOr<std::vector<KernelProfile>> kernelsOf(const std::string& plans) {
-  KernelMeasurement measurement;
   const std::vector<std::string> paths = absl::StrSplit(plans, ',', absl::SkipEmpty());
+  std::vector<plan::Plan> measured;
   for (const std::string& path : paths) {
     std::cerr << "       steps of " << path << "\n";
-    WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, readPlan(path));
-    WEFT_RETURN_IF_ERROR(measurement.add(plan, kStepsOfAPlan));
+    WEFT_ASSIGN_OR_RETURN(measured.emplace_back(), readPlan(path));
   }
+  KernelMeasurement measurement;
+  WEFT_RETURN_IF_ERROR(measurement.add(measured, kStepsOfAPlan));
   return measurement.profiles();
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/inproc.h"
 #include "runtime/exec/rank_threads.h"
+#include "tools/measure/median.h"
 
 namespace weft::tools {
 namespace {
@@ -39,12 +40,10 @@ constexpr CollectiveKind kCollectives[] = {CollectiveKind::kAllGather, Collectiv
 constexpr int64_t kBeyondCaches = 1 << 25;
 constexpr int64_t kSmallMessage = 1 << 13;
 constexpr int64_t kLargeMessage = 1 << 20;
-constexpr int kLeastRepeats = 3;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
-}
+// All is measured so often, one after the other: what else keeps the host busy for a while spoils one of the medians of
+// each figure, not all of some.
+constexpr int64_t kTurns = 3;
+constexpr int kLeastRepeats = 2;  // in each turn
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -195,17 +194,32 @@ class CollectiveOnRanks {
 class Measuring {
  public:
   Measuring(const MeasureOptions& options, RankThreads& threads)
-      : options_(options), threads_(threads), timer_(threads, options.seconds / static_cast<double>(steps())) {}
+      : options_(options),
+        threads_(threads),
+        timer_(threads, options.seconds / static_cast<double>(kTurns * figures())),
+        seconds_(figures()) {}
 
   absl::StatusOr<Measurement> run() {
-    made_.cores = options_.ranks > hostCores() ? hostCores() : 0;
+    Measurement made;
+    for (int64_t turn = 0; turn < kTurns; ++turn) {
+      next_ = 0;
+      WEFT_ASSIGN_OR_RETURN(made, measured());
+    }
+    made.cores = options_.ranks > hostCores() ? hostCores() : 0;
+    return made;
+  }
+
+ private:
+  // In this turn and those before.
+  absl::StatusOr<Measurement> measured() {
+    Measurement made;
     for (const ProductShape& shape : kProducts) {
       KernelSpec spec;
       spec.name = kMatmulKernel;
       spec.inputs = {{DType::kF32, {shape.m, shape.k}}, {DType::kF32, {shape.k, shape.n}}};
       spec.outputs = {{DType::kF32, {shape.m, shape.n}}};
       WEFT_ASSIGN_OR_RETURN(const double seconds, secondsOf(spec, "products"));
-      made_.products.push_back({shape.m, shape.n, shape.k, seconds});
+      made.products.push_back({shape.m, shape.n, shape.k, seconds});
     }
     for (const int64_t elements : kStreams) {
       KernelSpec spec;
@@ -213,42 +227,44 @@ class Measuring {
       spec.inputs = {{DType::kF32, {elements}}};
       spec.outputs = {{DType::kF32, {elements}}};
       WEFT_ASSIGN_OR_RETURN(const double seconds, secondsOf(spec, "memory"));
-      made_.streams.push_back({2 * 4 * elements, seconds});
+      made.streams.push_back({2 * 4 * elements, seconds});
     }
     for (int64_t ranks = 2; ranks <= options_.ranks; ++ranks) {
       for (const CollectiveKind kind : kCollectives) {
         for (const int64_t bytes : kMessages) {
-          measureCollective(kind, ranks, bytes / 4 / ranks * ranks * 4);
+          made.collectives.push_back(collective(kind, ranks, bytes / 4 / ranks * ranks * 4));
         }
       }
     }
-    return std::move(made_);
+    return made;
   }
 
- private:
-  int64_t steps() const {
+  // That are measured.
+  int64_t figures() const {
     return static_cast<int64_t>(std::size(kProducts) + std::size(kStreams)) +
            (options_.ranks - 1) * static_cast<int64_t>(std::size(kCollectives) * std::size(kMessages));
   }
 
-  void tell(const std::string& what) {
+  // The next figure: the median of what it was in each turn.
+  double figure(double seconds, const std::string& what) {
+    std::vector<double>& turns = seconds_[next_++];
+    turns.push_back(seconds);
     ++done_;
     if (options_.progress) {
-      options_.progress(what, done_, steps());
+      options_.progress(what, done_, kTurns * figures());
     }
+    return median(turns);
   }
 
   absl::StatusOr<double> secondsOf(const KernelSpec& spec, const std::string& what) {
     WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<KernelOnRanks> kernel, KernelOnRanks::create(spec, threads_));
-    const double seconds =
-        timer_.secondsOf(std::min(options_.ranks, hostCores()), [&](int64_t rank) { kernel->run(rank); });
-    tell(what);
-    return seconds;
+    return figure(timer_.secondsOf(std::min(options_.ranks, hostCores()), [&](int64_t rank) { kernel->run(rank); }),
+                  what);
   }
 
   // Of as many groups at once as there are ranks for. Where they take turns on fewer cores, each has its part of the
   // time.
-  void measureCollective(CollectiveKind kind, int64_t ranks, int64_t bytes) {
+  CollectiveTime collective(CollectiveKind kind, int64_t ranks, int64_t bytes) {
     std::vector<std::unique_ptr<CollectiveOnRanks>> groups;
     for (int64_t group = 0; group < options_.ranks / ranks; ++group) {
       groups.push_back(std::make_unique<CollectiveOnRanks>(kind, ranks, bytes));
@@ -256,15 +272,16 @@ class Measuring {
     const int64_t measuring = static_cast<int64_t>(groups.size()) * ranks;
     const double seconds = timer_.secondsOf(measuring, [&](int64_t rank) { groups[rank / ranks]->run(rank % ranks); });
     const int64_t turns = (measuring + hostCores() - 1) / hostCores();  // on the most crowded core
-    made_.collectives.push_back({kind, ranks, receivedBytes(kind, ranks, bytes), seconds / static_cast<double>(turns)});
-    tell(absl::StrCat("collectives of ", ranks, " ranks"));
+    return {kind, ranks, receivedBytes(kind, ranks, bytes),
+            figure(seconds / static_cast<double>(turns), absl::StrCat("collectives of ", ranks, " ranks"))};
   }
 
   const MeasureOptions& options_;
   RankThreads& threads_;
   Timer timer_;
+  std::vector<std::vector<double>> seconds_;  // of each figure, in each turn
+  size_t next_ = 0;
   int64_t done_ = 0;
-  Measurement made_;
 };
 
 // Latency: the median over messages so small that bytes do not count; bandwidth: over those so large that nothing else

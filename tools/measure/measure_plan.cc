@@ -11,18 +11,27 @@
 #include "runtime/base/status.h"
 #include "runtime/exec/executor.h"
 #include "runtime/plan/statistics.h"
+#include "tools/measure/median.h"
 
 namespace weft::tools {
 namespace {
 
+constexpr int64_t kTurns = 3;  // of all plans
+
+// What an instruction does, and which one of its plan it is.
+struct Numbered {
+  KernelWork work;
+  size_t number = 0;
+};
+
 // The instructions of what runs in steps, initial values apart.
-std::map<const plan::Instruction*, KernelWork> worksOf(const plan::Plan& plan) {
-  std::map<const plan::Instruction*, KernelWork> works;
+std::map<const plan::Instruction*, Numbered> worksOf(const plan::Plan& plan) {
+  std::map<const plan::Instruction*, Numbered> works;
   for (const plan::Plan* submesh : submeshesOf(plan)) {
     for (const plan::Function& function : submesh->functions()) {
       for (const plan::Instruction& instruction : function.instructions()) {
         if (function.kind() != plan::INIT && !instruction.has_collective() && !instruction.has_transfer()) {
-          works.emplace(&instruction, workOf(*submesh, instruction));
+          works.emplace(&instruction, Numbered{workOf(*submesh, instruction), works.size()});
         }
       }
     }
@@ -42,15 +51,23 @@ KernelProfile callOf(const KernelWork& work) {
   return call;
 }
 
-double medianOf(std::vector<double>& seconds) {
-  const auto middle = seconds.begin() + static_cast<int64_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
-}
-
 }  // namespace
 
-absl::Status KernelMeasurement::add(const plan::Plan& plan, int64_t steps) {
+absl::Status KernelMeasurement::add(const std::vector<plan::Plan>& plans, int64_t steps) {
+  CallsOfTurns calls;
+  for (int64_t turn = 0; turn < kTurns; ++turn) {
+    const int64_t ofTurn = (turn + 1) * steps / kTurns - turn * steps / kTurns;
+    for (size_t number = 0; number < plans.size() && ofTurn > 0; ++number) {
+      WEFT_RETURN_IF_ERROR(addTurn(plans[number], number, ofTurn, calls));
+    }
+  }
+  for (const auto& [instruction, each] : calls) {
+    addCalls(each.call, each.seconds);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status KernelMeasurement::addTurn(const plan::Plan& plan, size_t number, int64_t steps, CallsOfTurns& calls) {
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
                         Executor::create(plan, cpuKernels(), {.profile = true}));
   WEFT_RETURN_IF_ERROR(executor->runInit());
@@ -58,26 +75,24 @@ absl::Status KernelMeasurement::add(const plan::Plan& plan, int64_t steps) {
   for (int64_t step = 0; step < steps; ++step) {
     WEFT_RETURN_IF_ERROR(executor->runStep());
   }
-  const std::map<const plan::Instruction*, KernelWork> works = worksOf(executor->plan());
+  const std::map<const plan::Instruction*, Numbered> works = worksOf(executor->plan());
   for (int64_t rank = 0; rank < plan.ranks(); ++rank) {
     WEFT_ASSIGN_OR_RETURN(const std::vector<ExecutedInstruction> executed, executor->executedInstructions(rank));
-    std::map<const plan::Instruction*, std::vector<double>> seconds;
     for (const ExecutedInstruction& each : executed) {
-      if (works.count(each.instruction) > 0) {
-        seconds[each.instruction].push_back(each.seconds);
+      if (const auto work = works.find(each.instruction); work != works.end()) {
+        const auto [mine, isNew] = calls.try_emplace({number, rank, work->second.number});
+        mine->second.call = isNew ? callOf(asOneKernel(work->second.work)) : mine->second.call;
+        mine->second.seconds.push_back(each.seconds);
       }
-    }
-    for (auto& [instruction, each] : seconds) {
-      addCalls(callOf(asOneKernel(works.at(instruction))), std::move(each));
     }
   }
   return absl::OkStatus();
 }
 
-void KernelMeasurement::addCalls(const KernelProfile& call, std::vector<double> seconds) {
+void KernelMeasurement::addCalls(const KernelProfile& call, const std::vector<double>& seconds) {
   Calls& alike = calls_[{call.kernel, call.type, call.flops, call.bytes, call.m, call.n, call.k}];
   alike.call = call;
-  alike.seconds += static_cast<double>(seconds.size()) * medianOf(seconds);
+  alike.seconds += static_cast<double>(seconds.size()) * median(seconds);
   alike.count += static_cast<int64_t>(seconds.size());
 }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace weft::bench {
+namespace weft::tools {
 
 // Of an even number the upper one of the two in the middle; 0 of none.
 inline double median(std::vector<double> values) {
@@ -12,4 +12,4 @@ inline double median(std::vector<double> values) {
   return values.empty() ? 0 : values[values.size() / 2];
 }
 
-}  // namespace weft::bench
+}  // namespace weft::tools
