@@ -26,6 +26,7 @@ struct RanksOnNode {
 
 class SharedCores {
  public:
+  SharedCores() = default;  // each rank has its own
   // `ranks`: of each submesh of a program.
   SharedCores(const Machine& machine, const std::vector<int64_t>& ranks);
 

@@ -27,38 +27,31 @@ double CutChooser::expected(const StageCut& cut) const {
 
 std::vector<PipelineShape> CutChooser::shapesOf(const StageGrid& grid, int64_t microBatches) {
   std::vector<PipelineShape> shapes = known_.of(request_, grid.submeshes, grid.virtualStages, microBatches, trains_);
-  if (const std::shared_ptr<const SharedCores> cores = coresOf(grid)) {
-    std::ranges::for_each(shapes, [&](PipelineShape& shape) { shape.cores = cores; });
-  }
+  const SharedCores cores = coresOf(grid);
+  std::ranges::for_each(shapes, [&](PipelineShape& shape) { shape.cores = cores; });
   return shapes;
 }
 
 PipelineShape CutChooser::onRanks(PipelineShape shape, const std::vector<int64_t>& ranks) const {
-  shape.cores = coresOf(ranks);
+  shape.cores = SharedCores(machine_, ranks);
   return shape;
 }
 
 LoosePipeline CutChooser::looseOf(const StageGrid& grid, int64_t microBatches) const {
   LoosePipeline loose = LoosePipeline::underAny(grid.submeshes, grid.virtualStages, microBatches);
-  if (const std::shared_ptr<const SharedCores> cores = coresOf(grid)) {
-    loose.turnsOfAll = cores->turnsOfAll();
-    loose.turnsOfOne = cores->turnsOfOne();
-  }
+  const SharedCores cores = coresOf(grid);
+  loose.turnsOfAll = cores.turnsOfAll();
+  loose.turnsOfOne = cores.turnsOfOne();
   return loose;
 }
 
-std::shared_ptr<const SharedCores> CutChooser::coresOf(const std::vector<int64_t>& ranks) const {
-  SharedCores cores(machine_, ranks);
-  return cores.areShared() ? std::make_shared<const SharedCores>(std::move(cores)) : nullptr;
-}
-
-std::shared_ptr<const SharedCores> CutChooser::coresOf(const StageGrid& grid) const {
+SharedCores CutChooser::coresOf(const StageGrid& grid) const {
   const absl::StatusOr<std::vector<Mesh>> meshes = machine_.cores > 0 ? meshesOf(grid, request_) : std::vector<Mesh>();
   std::vector<int64_t> ranks;
   for (const Mesh& mesh : meshes.ok() ? *meshes : std::vector<Mesh>()) {
     ranks.push_back(mesh.ranks());
   }
-  return coresOf(ranks);
+  return {machine_, ranks};
 }
 
 std::optional<ChosenCut> CutChooser::best(const std::vector<PricedBlocks>& blocks,

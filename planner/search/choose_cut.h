@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <vector>
 
+#include "planner/cost/shared_cores.h"
 #include "planner/machine/machine.h"
 #include "planner/request.h"
 #include "planner/search/cut_stages.h"
@@ -64,9 +64,7 @@ class CutChooser {
   StageCut fluid(const SegmentCost& all, Picoseconds longest, const std::vector<LoosePipeline>& pipelines) const;
 
  private:
-  // Null: each rank has one of its own.
-  std::shared_ptr<const SharedCores> coresOf(const std::vector<int64_t>& ranks) const;
-  std::shared_ptr<const SharedCores> coresOf(const StageGrid& grid) const;
+  SharedCores coresOf(const StageGrid& grid) const;
 
   const CompileOptions& request_;
   int64_t limit_;

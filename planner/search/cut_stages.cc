@@ -117,7 +117,7 @@ class Cutter {
     const int64_t others = shape_.stages() - shape_.virtualStages;
     const double other = others > 0 ? static_cast<double>(sum - *longest) / static_cast<double>(others) : 0;
     const auto withTurns = [&](Picoseconds path, int64_t microBatches) {
-      return std::max(timesTurns(path, shape_.turnsOfOne()), evenly(microBatches * sum));
+      return std::max(timesTurns(path, shape_.cores.turnsOfOne()), evenly(microBatches * sum));
     };
     cut.time = once + withTurns(2 * (shape_.submeshes() - 1) * transfer_ + shape_.microBatches * *longest +
                                     static_cast<Picoseconds>(std::llround(shape_.ramp * other)),
@@ -133,13 +133,13 @@ class Cutter {
 
  private:
   // Of times of all submeshes together, each of which has its share: how long that takes.
-  Picoseconds evenly(Picoseconds sum) const { return timesTurns(sum / shape_.submeshes(), shape_.turnsOfAll()); }
+  Picoseconds evenly(Picoseconds sum) const { return timesTurns(sum / shape_.submeshes(), shape_.cores.turnsOfAll()); }
 
   // Of what runs once, on each submesh.
   Picoseconds onceTime(const std::vector<Picoseconds>& times) const {
     const Picoseconds longest = *std::max_element(times.begin(), times.end());
     const Picoseconds sum = std::accumulate(times.begin(), times.end(), Picoseconds{0});
-    return std::max(timesTurns(longest, shape_.turnsOfOne()), evenly(sum));
+    return std::max(timesTurns(longest, shape_.cores.turnsOfOne()), evenly(sum));
   }
 
   // How long the shape's table takes, each function a third of its stage's time: a submesh with more to do than the
@@ -153,7 +153,7 @@ class Cutter {
       const double third = static_cast<double>(stage.time) / 3;
       times.stages.push_back({third, third, third, std::nullopt});
     }
-    const std::optional<double> time = shape_.table->makespan(times, shape_.cores.get());
+    const std::optional<double> time = shape_.table->makespan(times, shape_.cores);
     return time ? std::optional<Picoseconds>(std::llround(*time)) : std::nullopt;
   }
 

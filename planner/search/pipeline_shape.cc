@@ -74,10 +74,10 @@ bool isDominated(const PipelineShape& shape, const PipelineShape& by) {
 
 }  // namespace
 
-std::optional<double> ShapeTable::makespan(const schedule::Times& times, const SharedCores* cores) const {
+std::optional<double> ShapeTable::makespan(const schedule::Times& times, const SharedCores& cores) const {
   const int64_t actions = int64_t{3} * request_.ranks * request_.virtualStages * request_.micros;
   // Where cores are shared, what each submesh does counts from one action's end to the next.
-  if (actions * (cores != nullptr ? request_.ranks : 1) > kMostActions) {
+  if (actions * (cores.areShared() ? request_.ranks : 1) > kMostActions) {
     return std::nullopt;
   }
   if (!made_) {
@@ -92,9 +92,7 @@ std::optional<double> ShapeTable::makespan(const schedule::Times& times, const S
   if (!made_->ok()) {
     return std::nullopt;
   }
-  const auto& [table, resolved] = **made_;
-  return cores != nullptr ? cores->makespanOfResolved(table, resolved, times)
-                          : schedule::simulateResolved(table, resolved, times).makespan;
+  return cores.makespanOfResolved((*made_)->table, (*made_)->resolved, times);
 }
 
 // Zero-bubble schedules idle for a third of (p - 1) stages; those that hold least, v_min, hold a third of what the
@@ -116,8 +114,8 @@ LoosePipeline LoosePipeline::of(const PipelineShape& shape) {
           shape.microBatches,
           shape.ramp / static_cast<double>(shape.virtualStages),
           static_cast<double>(held) / static_cast<double>(shape.stages() * shape.submeshes()),
-          shape.turnsOfAll(),
-          shape.turnsOfOne()};
+          shape.cores.turnsOfAll(),
+          shape.cores.turnsOfOne()};
 }
 
 std::vector<schedule::Kind> kindsFor(const CompileOptions& request, int64_t virtualStages) {

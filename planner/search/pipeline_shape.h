@@ -32,8 +32,7 @@ class ShapeTable {
     return ShapeTable(request);
   }
   // How long it takes with these times of the stages; nothing where it is too long to be simulated again and again.
-  // `cores`: that its ranks share; null: each has its own.
-  std::optional<double> makespan(const schedule::Times& times, const SharedCores* cores) const;
+  std::optional<double> makespan(const schedule::Times& times, const SharedCores& cores) const;
 
  private:
   struct Made {
@@ -58,11 +57,7 @@ struct PipelineShape {
   bool gathersAgain = false;  // with SegmentCosts::gatheringSegments, where it cuts the backward pass?
   // Of as many micro-batches as tell how long a step takes; null: a step is as long as its ramp says.
   std::shared_ptr<const ShapeTable> table = nullptr;
-  std::shared_ptr<const SharedCores> cores = nullptr;  // that its ranks share; null: each has its own
-
-  // As those of `cores`.
-  double turnsOfAll() const { return cores == nullptr ? 1 : cores->turnsOfAll(); }
-  double turnsOfOne() const { return cores == nullptr ? 1 : cores->turnsOfOne(); }
+  SharedCores cores = {};  // of the submeshes' ranks
 
   int64_t stages() const { return static_cast<int64_t>(submeshOf.size()); }
   int64_t submeshes() const { return stages() / virtualStages; }

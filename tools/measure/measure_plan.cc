@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/kernel.h"
 #include "planner/cost/plan_time.h"
 #include "planner/machine/times.h"
@@ -58,7 +59,10 @@ absl::Status KernelMeasurement::add(const std::vector<plan::Plan>& plans, int64_
   for (int64_t turn = 0; turn < kTurns; ++turn) {
     const int64_t ofTurn = (turn + 1) * steps / kTurns - turn * steps / kTurns;
     for (size_t number = 0; number < plans.size() && ofTurn > 0; ++number) {
-      WEFT_RETURN_IF_ERROR(addTurn(plans[number], number, ofTurn, calls));
+      if (const absl::Status status = addTurn(plans[number], number, ofTurn, calls); !status.ok()) {
+        return absl::Status(status.code(),
+                            absl::StrCat("plan ", number + 1, " of ", plans.size(), ": ", status.message()));
+      }
     }
   }
   for (const auto& [instruction, each] : calls) {

@@ -21,7 +21,8 @@ namespace weft::tools {
 class KernelMeasurement {
  public:
   // Runs so many steps of each of the plans, with zeros for inputs: some of all of them in turn, so that what else
-  // keeps the host busy for a while spoils the kernels of all alike. Errors: those of the executor.
+  // keeps the host busy for a while spoils the kernels of all alike. Errors: those of the executor, with
+  // the number of the plan.
   absl::Status add(const std::vector<plan::Plan>& plans, int64_t steps);
 
   // What the calls of one instruction took, one or more.
