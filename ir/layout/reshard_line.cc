@@ -18,8 +18,8 @@ namespace {
 constexpr size_t kMaxCuts = 9;
 // Cuts for trades are added up to so many. Lines of fewer are searched with every cut anyway (reshard.cc); that of 512
 // ranks with a cut at every power of 2 has tens of times as many states, and no plan of weft-search-bench gains by
-// them.
-constexpr size_t kMaxCutsOfTrades = 6;
+// more than these; with one less some do.
+constexpr size_t kMaxCutsOfTrades = 5;
 
 bool covers(const Axis& outer, int64_t pre, int64_t end) {
   return outer.pre <= pre && end <= outer.end();

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "ir/layout/divisors.h"
 #include "planner/machine/times.h"
 #include "runtime/base/status.h"
@@ -139,24 +140,121 @@ FamilyTimes::Weight FamilyTimes::weightOf(const GraphView& view, const ProductFa
   return {};
 }
 
+Parts FamilyTimes::Member::partsOf(const Parts& first, const Parts& extra) const {
+  Parts parts = {};
+  for (int role = 0; role < kRoles; ++role) {
+    parts[role] = first[roles[role]] * extra[roles[role]];
+  }
+  return parts;
+}
+
+// Kernels of a family's members, of all ranks and calls of a step; each split is priced once.
+class FamilyTimes::KernelTimes {
+ public:
+  // All outlive it.
+  KernelTimes(const Machine& machine, const Kind& kind, const WorkGrid& grid)
+      : machine_(machine), kind_(kind), grid_(grid), known_(kind.members.size()) {}
+
+  double of(size_t member, const Parts& split) {
+    const auto [known, isNew] = known_[member].try_emplace(split, 0);
+    if (isNew) {
+      const SplitWork& work = *kind_.members[member].work;
+      known->second = static_cast<double>(kernelTime(machine_, work.share(grid_, split))) *
+                      static_cast<double>(work.calls(grid_) * grid_.ranks);
+    }
+    return known->second;
+  }
+
+ private:
+  const Machine& machine_;
+  const Kind& kind_;
+  WorkGrid grid_;
+  std::vector<absl::flat_hash_map<Parts, double>> known_;  // of each member
+};
+
+std::vector<double> FamilyTimes::othersOfKinds(const std::vector<double>& ofOperator) const {
+  std::vector<double> all;
+  for (size_t family = 0; family < operators_.size(); ++family) {
+    if (kindOf_[family] == std::ssize(all)) {
+      double ofOthers = 0;
+      for (size_t i = 1; i < operators_[family].size(); ++i) {
+        ofOthers += ofOperator[operators_[family][i]];
+      }
+      all.push_back(ofOthers);
+    }
+  }
+  return all;
+}
+
+std::vector<double> FamilyTimes::least(const WorkGrid& grid, const std::vector<double>& ofOperator) const {
+  const std::vector<double> ofOthers = othersOfKinds(ofOperator);
+  std::vector<double> ofKind;
+  for (size_t kind = 0; kind < kinds_.size(); ++kind) {
+    ofKind.push_back(leastOf(kinds_[kind], grid, ofOthers[kind]));
+  }
+  std::vector<double> all;
+  for (const int kind : kindOf_) {
+    all.push_back(ofKind[kind]);
+  }
+  return all;
+}
+
+// Where nothing is read of others no member gains by ranks that it leaves unused.
+double FamilyTimes::leastOf(const Kind& kind, const WorkGrid& grid, double ofOthers) const {
+  KernelTimes kernels(machine_, kind, grid);
+  const auto timeOf = [&](size_t member, const Parts& split) {
+    const auto sum = static_cast<double>(kind.members[member].work->sureSum);
+    return kernels.of(member, split) + moves_.time(sum, moves_.close(split[kSums]));
+  };
+  struct First {
+    double time = 0;
+    int64_t unused = 1;
+    Parts parts = {};
+  };
+  const bool hasBatch = kind.members[0].work->work.product->batch > 1;
+  std::vector<First> firsts;
+  for (const int64_t unused : divisorsOf(grid.ranks)) {
+    for (const Parts& split : splitsOf(grid.ranks / unused, hasBatch)) {
+      firsts.push_back({timeOf(0, split), unused, split});
+    }
+  }
+  std::ranges::stable_sort(firsts, {}, &First::time);
+  double least = kNever;
+  for (const First& first : firsts) {
+    if (first.time + ofOthers >= least) {
+      break;
+    }
+    const std::vector<Parts> extras = splitsOf(first.unused, hasBatch);
+    double time = first.time;
+    for (size_t member = 1; member < kind.members.size() && time < least; ++member) {
+      double best = kNever;
+      for (const Parts& extra : extras) {
+        best = std::min(best, timeOf(member, kind.members[member].partsOf(first.parts, extra)));
+      }
+      time += best;
+    }
+    least = std::min(least, time);
+  }
+  return least;
+}
+
 // What one kind of family takes at the least.
 class FamilyTimes::OnGrid::Question {
  public:
   // `ofOthers`: what the members behind the first take at the least, however others are split.
   Question(const FamilyTimes& times, const Kind& kind, const WorkGrid& grid, Nodes nodes, double ofOthers)
-      : times_(times),
-        moves_(times.moves_),
+      : moves_(times.moves_),
         kind_(kind),
         grid_(grid),
-        ofOthers_(ofOthers),
+        kernels_(times.machine_, kind, grid),
         perNode_(moves_.perNode(grid.ranks)),
         areBoxes_(nodes == Nodes::kInOrder && isPowerOfTwo(grid.ranks) && isPowerOfTwo(perNode_)),
         hasBatch_(kind.members[0].work->work.product->batch > 1) {
     for (const int64_t unused : divisorsOf(grid.ranks)) {
       for (const Parts& split : splitsOf(grid.ranks / unused, hasBatch_)) {
         Candidate& made =
-            candidates_.emplace_back(Candidate{unused, {split, {1, 1, 1, 1}, unused, kernelTime(0, split)}});
-        made.atLeast = made.first.kernels + ofOthers_;
+            candidates_.emplace_back(Candidate{unused, {split, {1, 1, 1, 1}, unused, kernels_.of(0, split)}});
+        made.atLeast = made.first.kernels + ofOthers;
         for (const Member& member : kind_.members) {
           made.atLeast -= madeAgain(member.readBytes, unused);
         }
@@ -168,8 +266,10 @@ class FamilyTimes::OnGrid::Question {
   Least least(double bytePrice) {
     bytePrice_ = bytePrice;
     least_ = kNone;
+    // Each byte of the weight, and of a gradient that is accumulated, lies on some rank.
+    const double lyingOnce = kind_.weight.bytes + (grid_.microBatches > 1 ? kind_.weight.gradientBytes : 0);
     for (Candidate& candidate : candidates_) {
-      if (candidate.atLeast >= std::max({least_.time, least_.inBlocks, least_.withReads})) {
+      if (candidate.atLeast + bytePrice * lyingOnce >= std::max(least_.inBlocks, least_.withReads)) {
         break;
       }
       consider(candidate);
@@ -194,16 +294,9 @@ class FamilyTimes::OnGrid::Question {
     std::vector<std::vector<Split>> gradients = {};
   };
 
-  // Of all ranks and calls of a step.
-  double kernelTime(size_t member, const Parts& split) const {
-    const SplitWork& work = *kind_.members[member].work;
-    return static_cast<double>(weft::kernelTime(times_.machine_, work.share(grid_, split))) *
-           static_cast<double>(work.calls(grid_) * grid_.ranks);
-  }
-
   // Axes that split no loop of the first may split loops of the others. Where a member reads what others made, or they
   // what it makes, some may stay unused: then its operands are needed on fewer ranks, and what it makes is on more.
-  void addGradients(Candidate& candidate) const {
+  void addGradients(Candidate& candidate) {
     for (size_t member = 1; member < kind_.members.size(); ++member) {
       const bool mayLeaveRanks = !kind_.members[member].reads.empty() || kind_.members[member].readBytes > 0;
       std::vector<Split>& mine = candidate.gradients.emplace_back();
@@ -215,14 +308,12 @@ class FamilyTimes::OnGrid::Question {
     }
   }
 
-  Split gradientSplit(const Split& first, size_t member, const Parts& extra, int64_t unused) const {
-    Split made = {.unused = unused};
+  Split gradientSplit(const Split& first, size_t member, const Parts& extra, int64_t unused) {
+    Split made = {.parts = kind_.members[member].partsOf(first.parts, extra), .unused = unused};
     for (int role = 0; role < kRoles; ++role) {
-      const int ofFirst = kind_.members[member].roles[role];
-      made.extra[role] = extra[ofFirst];
-      made.parts[role] = first.parts[ofFirst] * extra[ofFirst];
+      made.extra[role] = extra[kind_.members[member].roles[role]];
     }
-    made.kernels = kernelTime(member, made.parts);
+    made.kernels = kernels_.of(member, made.parts);
     return made;
   }
 
@@ -260,27 +351,26 @@ class FamilyTimes::OnGrid::Question {
       return;
     }
     const Spread readers = {grid_.ranks / weightTensor().parts(candidate.first.parts), copiesIn(box)};
-    const std::vector<int64_t> shards = divisorsOf(readers.ranks);
+    const std::vector<int64_t>& shards = divisors(readers.ranks);
     for (const Split& split : candidate.gradients[weight.gradient - 1]) {
       const Spread partial = partialOver(weight.gradient, split, box);
       const double added = split.kernels + sumTime(weight.gradient, split, box) + gradientTime(split, partial);
       for (const int64_t each : shards) {
         const double mine = added + parameterTime(readers, each);
         const double updated = mine + updateTime(partial, readers.ranks / each);
-        least_ = lesserOf(least_, sumOf(time, {mine, mine, updated, updated}));
+        least_ = lesserOf(least_, sumOf(time, {mine, updated, updated}));
       }
     }
   }
 
-  static constexpr Least kNone = {kNever, kNever, kNever, kNever};
+  static constexpr Least kNone = {kNever, kNever, kNever};
 
   static Least lesserOf(const Least& one, const Least& other) {
-    return {std::min(one.time, other.time), std::min(one.inBlocks, other.inBlocks),
-            std::min(one.withUpdates, other.withUpdates), std::min(one.withReads, other.withReads)};
+    return {std::min(one.inBlocks, other.inBlocks), std::min(one.withUpdates, other.withUpdates),
+            std::min(one.withReads, other.withReads)};
   }
   static Least sumOf(const Least& one, const Least& other) {
-    return {one.time + other.time, one.inBlocks + other.inBlocks, one.withUpdates + other.withUpdates,
-            one.withReads + other.withReads};
+    return {one.inBlocks + other.inBlocks, one.withUpdates + other.withUpdates, one.withReads + other.withReads};
   }
 
   // Kernels and sums of a member, with what it reads of other products, without updates.
@@ -295,8 +385,7 @@ class FamilyTimes::OnGrid::Question {
       all += mine;
     }
     const double made = madeAgain(of.readBytes, split.unused);
-    return {time, time + inBlock - madeAgain(of.readBytesInBlock, split.unused), time + inBlock - made,
-            time + all - made};
+    return {time + inBlock - madeAgain(of.readBytesInBlock, split.unused), time + inBlock - made, time + all - made};
   }
 
   // The ranks that read each element of an operand.
@@ -357,14 +446,14 @@ class FamilyTimes::OnGrid::Question {
   }
 
   // Of the gradient, beyond adding it up once, with the price of its bytes.
-  double gradientTime(const Split& split, const Spread& partial) const {
+  double gradientTime(const Split& split, const Spread& partial) {
     if (grid_.microBatches == 1) {
       return 0;
     }
     const SplitWork& work = *kind_.members[kind_.weight.gradient].work;
     const int64_t copies = grid_.ranks / work.tensors.back().parts(split.parts);
     double least = kNever;
-    for (const int64_t shards : divisorsOf(partial.ranks)) {
+    for (const int64_t shards : divisors(partial.ranks)) {
       const double sums = static_cast<double>(work.sureSum) * static_cast<double>(partial.ranks / shards);
       const double room = kind_.weight.gradientBytes * static_cast<double>(copies / shards);
       least = std::min(least, bytePrice_ * room + static_cast<double>(grid_.microBatches - 1) *
@@ -373,11 +462,20 @@ class FamilyTimes::OnGrid::Question {
     return least;
   }
 
-  const FamilyTimes& times_;
+  // Of what divides the ranks. The same few are asked for again and again.
+  const std::vector<int64_t>& divisors(int64_t number) {
+    const auto [known, isNew] = divisors_.try_emplace(number);
+    if (isNew) {
+      known->second = divisorsOf(number);
+    }
+    return known->second;
+  }
+
   const LeastMoves& moves_;
   const Kind& kind_;
   WorkGrid grid_;
-  double ofOthers_;
+  KernelTimes kernels_;
+  std::map<int64_t, std::vector<int64_t>> divisors_;
   int64_t perNode_;
   bool areBoxes_;
   bool hasBatch_;
@@ -389,14 +487,9 @@ class FamilyTimes::OnGrid::Question {
 FamilyTimes::OnGrid::OnGrid(const FamilyTimes& times, const WorkGrid& grid, const std::vector<double>& ofOperator,
                             const Submeshes& submeshes)
     : times_(times), borders_(submeshes.borders) {
-  for (size_t family = 0; family < times.operators_.size(); ++family) {
-    if (times.kindOf_[family] == std::ssize(questions_)) {
-      double ofOthers = 0;
-      for (size_t i = 1; i < times.operators_[family].size(); ++i) {
-        ofOthers += ofOperator[times.operators_[family][i]];
-      }
-      questions_.emplace_back(times, times.kinds_[times.kindOf_[family]], grid, submeshes.nodes, ofOthers);
-    }
+  const std::vector<double> ofOthers = times.othersOfKinds(ofOperator);
+  for (size_t kind = 0; kind < times.kinds_.size(); ++kind) {
+    questions_.emplace_back(times, times.kinds_[kind], grid, submeshes.nodes, ofOthers[kind]);
   }
 }
 

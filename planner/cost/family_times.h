@@ -68,9 +68,13 @@ class FamilyTimes {
     kAnywhere,  // each of a family's collectives as well as it can
     kInOrder,   // one after another, as all of the same size do
   };
+  // Of each family without what it reads and updates and without a price, each of its collectives as well as it can: in
+  // picoseconds, of all ranks and calls of a step. `ofOperator`: what each operator takes at the least, however others
+  // are split.
+  std::vector<double> least(const WorkGrid& grid, const std::vector<double>& ofOperator) const;
+
   // In picoseconds, of all ranks and calls of a step, with the price of bytes.
   struct Least {
-    double time = 0;         // without what follows
     double inBlocks = 0;     // with what is read of the same block
     double withUpdates = 0;  // also with updates that are passed on, which may be gathered before the first micro-batch
     double withReads = 0;    // also with what is read of other blocks
@@ -95,6 +99,8 @@ class FamilyTimes {
     std::vector<Read> reads = {};
     double readBytes = 0;         // of what it makes, as far as others read it
     double readBytesInBlock = 0;  // of its own block
+    // Where the forward product is split so, and its own loops also over axes that leaves: `extra`, by its roles.
+    Parts partsOf(const Parts& first, const Parts& extra) const;
     friend auto operator<=>(const Member&, const Member&) = default;
   };
   struct Weight {
@@ -110,6 +116,7 @@ class FamilyTimes {
     Weight weight;
     friend auto operator<=>(const Kind&, const Kind&) = default;
   };
+  class KernelTimes;
   // Of the ranks on one node, into how many parts each role of the forward product is split there; and those that it
   // leaves unused.
   struct Box {
@@ -118,6 +125,10 @@ class FamilyTimes {
   };
 
   FamilyTimes(const Machine& machine, const LeastMoves& moves) : machine_(machine), moves_(moves) {}
+  // `ofOthers`: what the members behind the first take at the least, however others are split.
+  double leastOf(const Kind& kind, const WorkGrid& grid, double ofOthers) const;
+  // That of each kind.
+  std::vector<double> othersOfKinds(const std::vector<double>& ofOperator) const;
   static Weight weightOf(const GraphView& view, const ProductFamily& family);
   bool isDearerToMake(const SplitWork& maker, double bytes) const;
   void addReads(const std::vector<ProductRead>& reads, const std::vector<int>& blockOf, std::vector<Kind>& kinds);

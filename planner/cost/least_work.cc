@@ -308,9 +308,8 @@ LeastWork::Times LeastWork::times(const WorkGrid& grid) const {
     times.ofCall.push_back(of < 0 ? 0 : ofClass[of]);
     times.ofOperator.push_back(of < 0 ? 0 : ofRanks[of]);
   }
-  FamilyTimes::OnGrid families(*families_, grid, times.ofOperator, {FamilyTimes::Nodes::kAnywhere});
-  for (const FamilyTimes::Least& least : families.least(0)) {
-    times.ofFamily.push_back(std::max(0.0, least.time - operatorsTime(times, times.ofFamily.size())));
+  for (const double least : families_->least(grid, times.ofOperator)) {
+    times.ofFamily.push_back(std::max(0.0, least - operatorsTime(times, times.ofFamily.size())));
     times.ofRanks += times.ofFamily.back();
   }
   times.delays = times.ofCall;

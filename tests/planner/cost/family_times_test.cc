@@ -47,8 +47,13 @@ class Step {
     const LeastWork work = *LeastWork::of(view, machine(devicesPerNode), {});
     FamilyTimes::OnGrid families(work.families(), grid, work.times(grid).ofOperator, {nodes});
     const FamilyTimes::Least least = families.least(bytePrice)[0];
-    return {least.time - kernels(), least.inBlocks - kernels(), least.withUpdates - kernels(),
-            least.withReads - kernels()};
+    return {least.inBlocks - kernels(), least.withUpdates - kernels(), least.withReads - kernels()};
+  }
+  // Likewise, without what it updates and without a price.
+  double alone(const WorkGrid& grid, int64_t devicesPerNode) {
+    finish();
+    const LeastWork work = *LeastWork::of(GraphView(b_.graph), machine(devicesPerNode), {});
+    return work.families().least(grid, work.times(grid).ofOperator)[0] - kernels();
   }
   // Likewise, of all ranks of one submesh that have so much memory together.
   double within(double memory, const WorkGrid& grid) {
@@ -120,7 +125,7 @@ TEST(FamilyTimes, UpdatesArePassedOn) {
   const double weight = kManyRows.weight();
   for (const int64_t ranks : {2, 8}) {
     const FamilyTimes::Least least = Step(kManyRows).least({ranks, 4}, 0);
-    expectNear(least.time, onLinks(weight * static_cast<double>(ranks - 1)));
+    expectNear(least.inBlocks, onLinks(weight * static_cast<double>(ranks - 1)));
     expectNear(least.withUpdates, 2 * onLinks(weight * static_cast<double>(ranks - 1)));
   }
 }
@@ -139,12 +144,12 @@ TEST(FamilyTimes, WhereBytesHaveAPriceWeightsAreShared) {
   const double ofGradient = 2 * moved / (3 * weight);  // prices at which both are as good
   const double ofWeight = 6 * moved / (3 * weight);
   double price = 0.9 * ofGradient;
-  expectNear(at(price).time, moved + price * 8 * weight);
+  expectNear(at(price).inBlocks, moved + price * 8 * weight);
   price = 1.1 * ofGradient;
-  expectNear(at(price).time, moved + 2 * moved + price * 5 * weight);
+  expectNear(at(price).inBlocks, moved + 2 * moved + price * 5 * weight);
   price = 1.1 * ofWeight;
-  expectNear(at(price).time, moved + 2 * moved + 6 * moved + price * 2 * weight);
-  expectNear(at(price).withUpdates, at(price).time);  // what lies once is not passed on
+  expectNear(at(price).inBlocks, moved + 2 * moved + 6 * moved + price * 2 * weight);
+  expectNear(at(price).withUpdates, at(price).inBlocks);  // what lies once is not passed on
 }
 
 // z is kept for the backward pass: to make it again takes longer than to share the weight, and its gradient before
@@ -163,7 +168,7 @@ TEST(FamilyTimes, WithinAMemoryLimitWeightsAreShared) {
 TEST(FamilyTimes, SomeRanksMayShare) {
   const double weight = kManyRows.weight();
   const double price = 0.8 * onNetwork(1);
-  expectNear(Step(kManyRows).least({4, 3}, price, 2).time,
+  expectNear(Step(kManyRows).least({4, 3}, price, 2).inBlocks,
              onNetwork(weight) + 2 * onLinks(2 * weight) + 6 * onLinks(2 * weight) + price * 4 * weight);
 }
 
@@ -171,14 +176,14 @@ TEST(FamilyTimes, SomeRanksMayShare) {
 TEST(FamilyTimes, OneMicroBatchAccumulatesNothing) {
   const double weight = kManyRows.weight();
   const double price = onLinks(1e3);
-  expectNear(Step(kManyRows).least({4, 1}, price).time, onLinks(3 * weight) + onLinks(3 * weight) + price * weight);
+  expectNear(Step(kManyRows).least({4, 1}, price).inBlocks, onLinks(3 * weight) + onLinks(3 * weight) + price * weight);
 }
 
 // With a price of bytes columns are split, too. On nodes of two ranks one of both splits has its sums on the network.
 TEST(FamilyTimes, SplitsShareNodes) {
   const Sizes square = {64, 64, 64};
   const double value = square.weight();
-  const auto least = [&](FamilyTimes::Nodes nodes) { return Step(square).least({4, 1}, 0, 2, nodes).time; };
+  const auto least = [&](FamilyTimes::Nodes nodes) { return Step(square).least({4, 1}, 0, 2, nodes).inBlocks; };
   expectNear(least(FamilyTimes::Nodes::kAnywhere), onLinks(2 * value));
   expectNear(least(FamilyTimes::Nodes::kInOrder), onNetwork(value));
 }
@@ -186,8 +191,18 @@ TEST(FamilyTimes, SplitsShareNodes) {
 // Three ranks of a node of four may lie on two nodes.
 TEST(FamilyTimes, OtherSizesMayLieAnywhere) {
   const Sizes square = {60, 60, 60};
-  const auto least = [&](FamilyTimes::Nodes nodes) { return Step(square).least({6, 1}, 0, 2, nodes).time; };
+  const auto least = [&](FamilyTimes::Nodes nodes) { return Step(square).least({6, 1}, 0, 2, nodes).inBlocks; };
   expectNear(least(FamilyTimes::Nodes::kInOrder), least(FamilyTimes::Nodes::kAnywhere));
+}
+
+// What is asked without a price of bytes is what a price of nothing comes to.
+TEST(FamilyTimes, AloneTheyTakeAsLongAsWithoutAPrice) {
+  for (const Sizes& sizes : {kManyRows, Sizes{64, 64, 64}, Sizes{60, 24, 96}}) {
+    for (const WorkGrid grid : {WorkGrid{1, 1}, WorkGrid{2, 3}, WorkGrid{4, 1}, WorkGrid{6, 3}, WorkGrid{8, 1}}) {
+      const double withPrice = Step(sizes).least(grid, 0, 2, FamilyTimes::Nodes::kAnywhere).inBlocks;
+      EXPECT_NEAR(Step(sizes).alone(grid, 2), withPrice, 1);
+    }
+  }
 }
 
 }  // namespace
