@@ -186,17 +186,22 @@ std::vector<double> FamilyTimes::othersOfKinds(const std::vector<double>& ofOper
   return all;
 }
 
+template <typename T>
+std::vector<T> FamilyTimes::ofFamilies(const std::vector<T>& ofKinds) const {
+  std::vector<T> all;
+  for (const int kind : kindOf_) {
+    all.push_back(ofKinds[kind]);
+  }
+  return all;
+}
+
 std::vector<double> FamilyTimes::least(const WorkGrid& grid, const std::vector<double>& ofOperator) const {
   const std::vector<double> ofOthers = othersOfKinds(ofOperator);
   std::vector<double> ofKind;
   for (size_t kind = 0; kind < kinds_.size(); ++kind) {
     ofKind.push_back(leastOf(kinds_[kind], grid, ofOthers[kind]));
   }
-  std::vector<double> all;
-  for (const int kind : kindOf_) {
-    all.push_back(ofKind[kind]);
-  }
-  return all;
+  return ofFamilies(ofKind);
 }
 
 // Where nothing is read of others no member gains by ranks that it leaves unused.
@@ -211,7 +216,7 @@ double FamilyTimes::leastOf(const Kind& kind, const WorkGrid& grid, double ofOth
     int64_t unused = 1;
     Parts parts = {};
   };
-  const bool hasBatch = kind.members[0].work->work.product->batch > 1;
+  const bool hasBatch = kind.hasBatch();
   std::vector<First> firsts;
   for (const int64_t unused : divisorsOf(grid.ranks)) {
     for (const Parts& split : splitsOf(grid.ranks / unused, hasBatch)) {
@@ -249,7 +254,7 @@ class FamilyTimes::OnGrid::Question {
         kernels_(times.machine_, kind, grid),
         perNode_(moves_.perNode(grid.ranks)),
         areBoxes_(nodes == Nodes::kInOrder && isPowerOfTwo(grid.ranks) && isPowerOfTwo(perNode_)),
-        hasBatch_(kind.members[0].work->work.product->batch > 1) {
+        hasBatch_(kind.hasBatch()) {
     for (const int64_t unused : divisorsOf(grid.ranks)) {
       for (const Parts& split : splitsOf(grid.ranks / unused, hasBatch_)) {
         Candidate& made =
@@ -500,11 +505,7 @@ std::vector<FamilyTimes::Least> FamilyTimes::OnGrid::least(double bytePrice) {
   for (Question& question : questions_) {
     ofKind.push_back(question.least(bytePrice));
   }
-  std::vector<Least> all;
-  for (const int kind : times_.kindOf_) {
-    all.push_back(ofKind[kind]);
-  }
-  return all;
+  return times_.ofFamilies(ofKind);
 }
 
 double FamilyTimes::OnGrid::ofStep(const std::vector<Least>& least) const {

@@ -63,16 +63,16 @@ class FamilyTimes {
   double weightBytes() const { return weightBytes_; }
   double gradientBytes() const { return gradientBytes_; }
 
-  // Where submeshes lie.
-  enum class Nodes : uint8_t {
-    kAnywhere,  // each of a family's collectives as well as it can
-    kInOrder,   // one after another, as all of the same size do
-  };
   // Of each family without what it reads and updates and without a price, each of its collectives as well as it can: in
   // picoseconds, of all ranks and calls of a step. `ofOperator`: what each operator takes at the least, however others
   // are split.
   std::vector<double> least(const WorkGrid& grid, const std::vector<double>& ofOperator) const;
 
+  // Where submeshes lie.
+  enum class Nodes : uint8_t {
+    kAnywhere,  // each of a family's collectives as well as it can
+    kInOrder,   // one after another, as all of the same size do
+  };
   // In picoseconds, of all ranks and calls of a step, with the price of bytes.
   struct Least {
     double inBlocks = 0;     // with what is read of the same block
@@ -114,6 +114,7 @@ class FamilyTimes {
   struct Kind {
     std::vector<Member> members;
     Weight weight;
+    bool hasBatch() const { return members[0].work->work.product->batch > 1; }
     friend auto operator<=>(const Kind&, const Kind&) = default;
   };
   class KernelTimes;
@@ -129,6 +130,9 @@ class FamilyTimes {
   double leastOf(const Kind& kind, const WorkGrid& grid, double ofOthers) const;
   // That of each kind.
   std::vector<double> othersOfKinds(const std::vector<double>& ofOperator) const;
+  // Of each family what its kind has.
+  template <typename T>
+  std::vector<T> ofFamilies(const std::vector<T>& ofKinds) const;
   static Weight weightOf(const GraphView& view, const ProductFamily& family);
   bool isDearerToMake(const SplitWork& maker, double bytes) const;
   void addReads(const std::vector<ProductRead>& reads, const std::vector<int>& blockOf, std::vector<Kind>& kinds);
