@@ -16,10 +16,6 @@
 namespace weft {
 namespace {
 
-Picoseconds plus(Picoseconds a, Picoseconds b) {
-  return std::min(kImpossible, a + b);
-}
-
 // The variables that are left, in the order of elimination: that first whose elimination looks at the fewest entries,
 // those of its neighbors times its own, of equal ones that with the fewest neighbors.
 class EliminationOrder {
@@ -155,7 +151,7 @@ class Minimizer {
   void addReading(const Reading& reading, const Picoseconds* before, Picoseconds* sums) const {
     const Picoseconds* cost = firstOf(reading);
     for (int value = 0; value < values_; ++value, cost += reading.stride) {
-      sums[value] = plus(before[value], *cost);
+      sums[value] = sumOfCosts(before[value], *cost);
     }
   }
 
@@ -247,7 +243,7 @@ class KnownTables {
       return known->second;
     }
     Costs sums = contents_[a];
-    std::transform(sums.begin(), sums.end(), contents_[b].begin(), sums.begin(), plus);
+    std::transform(sums.begin(), sums.end(), contents_[b].begin(), sums.begin(), sumOfCosts);
     const int number = numberOf(std::move(sums));
     sums_.emplace(std::pair(a, b), number);
     return number;
@@ -513,7 +509,7 @@ Picoseconds costOf(const AssignmentProblem& problem, const std::vector<int>& val
     for (const int variable : table.variables) {
       entry = entry * problem.values[variable] + values[variable];
     }
-    sum = plus(sum, table.costs[entry]);
+    sum = sumOfCosts(sum, table.costs[entry]);
   }
   return sum;
 }

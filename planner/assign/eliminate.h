@@ -7,6 +7,7 @@
 // layers pass on to each other is little, so the tables stay small however long the program is.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -17,6 +18,10 @@ namespace weft {
 
 // A combination that cannot be; sums with it cannot be either.
 inline constexpr Picoseconds kImpossible = INT64_MAX / 4;
+
+constexpr Picoseconds sumOfCosts(Picoseconds a, Picoseconds b) {
+  return std::min(kImpossible, a + b);
+}
 
 // Costs of the combinations of `variables`, which are distinct; the last one's value changes fastest.
 struct CostTable {
