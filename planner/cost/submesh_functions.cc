@@ -1,6 +1,7 @@
 #include "planner/cost/submesh_functions.h"
 
 #include <algorithm>
+#include <functional>
 #include <list>
 #include <numeric>
 
@@ -36,6 +37,29 @@ StepFunction stepFunctionOf(CutStepFunction function) {
     made.instructions.push_back(std::move(instruction.step));
   }
   return made;
+}
+
+// Puts what follows another instruction directly behind it, what was added last first.
+void putInOrder(CutStepFunction& function) {
+  std::vector<LoweredInstruction>& all = function.instructions;
+  std::vector<std::vector<size_t>> followers(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].follows >= 0) {
+      followers[all[i].follows].push_back(i);
+    }
+  }
+  std::vector<LoweredInstruction> ordered;
+  ordered.reserve(all.size());
+  const std::function<void(size_t)> put = [&](size_t i) {
+    ordered.push_back(std::move(all[i]));
+    std::for_each(followers[i].rbegin(), followers[i].rend(), put);
+  };
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].follows < 0) {
+      put(i);
+    }
+  }
+  all = std::move(ordered);
 }
 
 // A backward function in two: what other stages wait for, and the rest. What the rest reads of the first crosses as an
@@ -381,8 +405,8 @@ void SubmeshFunctions::makeTogether(CutStepFunction& function, int value, const 
   const auto maker = std::find_if(function.instructions.rbegin(), function.instructions.rend(), [&](const auto& made) {
     return std::find(made.step.outputs.begin(), made.step.outputs.end(), cut.value) != made.step.outputs.end();
   });
-  const auto at = maker == function.instructions.rend() ? function.instructions.end() : maker.base();
-  function.instructions.insert(at, std::move(instruction));
+  instruction.follows = function.instructions.rend() - maker - 1;
+  function.instructions.push_back(std::move(instruction));
   returnValue(function, after, cut.name, cut.memory);
   definedIn_[value] = &function;
   madeTogether_[value] = {after, cut.name, cut.memory};
@@ -436,6 +460,7 @@ SubmeshFunctions::Finished SubmeshFunctions::finish(bool splitsBackward, bool ov
   returnCrossings();
   std::map<FunctionKey, CutStepFunction> parts;
   for (auto& [key, function] : functions_) {
+    putInOrder(*function);
     if (splitsBackward && function->kind == plan::BACKWARD) {
       auto [first, second] = BackwardCut(*function, readByOtherBackwards(*function), program_).run();
       parts[keyOf(first.kind, first.stage)] = std::move(first);

@@ -37,6 +37,7 @@ struct LoweredInstruction {
   StepInstruction step;
   std::optional<BucketReduction> reduction = std::nullopt;
   int64_t sender = -1;       // of a receive: the submesh that sends
+  int64_t follows = -1;      // the instruction that it belongs behind (finish()); -1: where it stands
   bool accumulates = false;  // adds its second input to its first, a sum over micro-batches
   // Of a product: the kernel that adds it to such a sum where it is made.
   std::optional<KernelPrice> accumulating = std::nullopt;

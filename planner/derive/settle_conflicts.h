@@ -8,6 +8,9 @@
 // alike is resharded once, and one that the step returns is added up. What the user fixed stays, and so does all
 // where nothing asks for more than it can have. Repeated layers decide once (alike_layers.h).
 //
+// What reshards take is found of those alone that an assignment makes; others count with their least until then
+// (reshard_tables.h).
+//
 // The gradient of a parameter is wanted as its state lies (zero.h), in each micro-batch from ZeRO-2 on. Its update
 // works on that part, and its new value is gathered from there; with ZeRO-3 the parameter is where it is read, once.
 //

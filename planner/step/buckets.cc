@@ -70,8 +70,11 @@ class BucketFormer {
     for (const size_t index : open_) {
       keyed.push_back({{places_[needOf(index)], places_[reductions_[index].position]}, index});
     }
-    std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::transform(keyed.begin(), keyed.end(), open_.begin(), [](const auto& entry) { return entry.second; });
+    const auto isSooner = [](const auto& a, const auto& b) { return a.first < b.first; };
+    if (!std::is_sorted(keyed.begin(), keyed.end(), isSooner)) {  // a bucket before changes little
+      std::stable_sort(keyed.begin(), keyed.end(), isSooner);
+      std::transform(keyed.begin(), keyed.end(), open_.begin(), [](const auto& entry) { return entry.second; });
+    }
     const bool savesRoom = reductions_[open_.front()].savesRoom;
     Bucket bucket = savesRoom && roomBytes_ > kFewBuckets * bucketBytes_ ? soonestMade() : soonestNeeded();
     if (savesRoom) {
