@@ -58,7 +58,7 @@ void CoordinateDescent::add(const Row& row, std::vector<Picoseconds>& sums) {
   }
 }
 
-std::vector<Picoseconds> CoordinateDescent::costsOf(int variable, std::vector<int> values) const {
+std::vector<Picoseconds> CoordinateDescent::costsOf(int variable, std::vector<int>& values) const {
   const std::vector<Picoseconds> zeros(problem_.values[variable], 0);
   std::vector<Picoseconds> sums = zeros;
   for (const int table : tables_[variable]) {
@@ -68,12 +68,14 @@ std::vector<Picoseconds> CoordinateDescent::costsOf(int variable, std::vector<in
     }
   }
   for (const int follower : followersOf_[variable]) {
+    const int before = values[follower];
     std::array<std::vector<Picoseconds>, 2> costs = {zeros, zeros};  // by the follower's value
     for (values[follower] = 0; values[follower] < 2; ++values[follower]) {
       for (const int table : tables_[follower]) {
         add(rowOf(problem_.tables[table], variable, values), costs[values[follower]]);
       }
     }
+    values[follower] = before;
     for (size_t x = 0; x < sums.size(); ++x) {
       sums[x] = sumOfCosts(sums[x], costs[1][x] < kImpossible ? costs[1][x] : costs[0][x]);
     }

@@ -38,8 +38,8 @@ class CoordinateDescent {
   };
   static void add(const Row& row, std::vector<Picoseconds>& sums);
   Row rowOf(const CostTable& table, int variable, const std::vector<int>& values) const;
-  // Of each value of a variable: what depends on it, with its followers as they follow.
-  std::vector<Picoseconds> costsOf(int variable, std::vector<int> values) const;
+  // Of each value of a variable: what depends on it, with its followers as they follow. Leaves `values` as they are.
+  std::vector<Picoseconds> costsOf(int variable, std::vector<int>& values) const;
   void follow(int follower, std::vector<int>& values) const;
   absl::StatusOr<bool> improve(int variable, const Price& price, std::vector<int>& values) const;
 

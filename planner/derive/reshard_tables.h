@@ -47,7 +47,7 @@ class ReshardTables {
   static constexpr int kMade = 0;
   static constexpr int kNotMade = 1;
 
-  // All outlive it. `pricesSlices`: what only slices is copied. The problem has its variables of operators.
+  // All outlive it. `pricesSlices`: what only slices is copied. The problem's variables so far are those of operators.
   ReshardTables(const SettledGraph& graph, const SubmeshMachines& machines, bool pricesSlices, ReshardMemo& memo,
                 AssignmentProblem& problem);
 
