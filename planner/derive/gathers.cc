@@ -8,7 +8,6 @@
 #include "ir/layout/reshard.h"
 
 namespace weft {
-namespace {}  // namespace
 
 std::vector<ParameterGather> parameterGathers(const SettledGraph& graph, const Shardings& shardings,
                                               const Machine& machine) {
