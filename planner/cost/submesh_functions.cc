@@ -42,6 +42,9 @@ StepFunction stepFunctionOf(CutStepFunction function) {
 // Puts what follows another instruction directly behind it, what was added last first.
 void putInOrder(CutStepFunction& function) {
   std::vector<LoweredInstruction>& all = function.instructions;
+  if (std::none_of(all.begin(), all.end(), [](const LoweredInstruction& each) { return each.follows >= 0; })) {
+    return;
+  }
   std::vector<std::vector<size_t>> followers(all.size());
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].follows >= 0) {

@@ -5,6 +5,8 @@
 
 #include <random>
 
+#include "tests/planner/assign/random_problem.h"
+
 namespace weft::testing {
 namespace {
 
@@ -109,25 +111,8 @@ TEST(CoordinateDescent, NoSingleChangeIsBetterInTruth) {
   std::mt19937 random(1);
   int changed = 0;
   for (int program = 0; program < 300; ++program) {
-    AssignmentProblem truth;
-    for (unsigned v = 0, count = 1 + random() % 6; v < count; ++v) {
-      truth.values.push_back(1 + static_cast<int>(random() % 4));
-    }
+    const AssignmentProblem truth = randomProblem(random);
     const auto variables = static_cast<int>(truth.values.size());
-    for (unsigned t = 0, count = 1 + random() % 10; t < count; ++t) {
-      CostTable table;
-      int64_t entries = 1;
-      for (int v = 0; v < variables && table.variables.size() < 3; ++v) {
-        if (random() % 2 == 0) {
-          table.variables.push_back(v);
-          entries *= truth.values[v];
-        }
-      }
-      for (int64_t i = 0; i < entries; ++i) {
-        table.costs.push_back(i > 0 && random() % 8 == 0 ? kImpossible : static_cast<Picoseconds>(random() % 50));
-      }
-      truth.tables.push_back(std::move(table));
-    }
     Hidden problem = {truth, truth};
     for (CostTable& table : problem.known.tables) {
       for (Picoseconds& cost : table.costs) {
