@@ -164,6 +164,9 @@ Reduction reductionOf(Operation* op, int key, const Positions& positions) {
       reduction.producers.push_back(positions.of.lookup(producer));
     }
   }
+  for (Value result : op->getResults()) {
+    reduction.resultBytes += tensorSpec(result).bytes();
+  }
   for (Operation* user : op->getUsers()) {
     reduction.readers.push_back(positions.of.lookup(user));
   }

@@ -220,6 +220,7 @@ std::vector<Reduction> reductionsOf(const CutStepFunction& function, const StepP
       }
     }
     for (const int output : instruction.step.outputs) {
+      made.resultBytes += program.values[output].bytes;
       made.readers.insert(made.readers.end(), readers[output].begin(), readers[output].end());
     }
     const bool isAdded = std::any_of(made.readers.begin(), made.readers.end(), [&](int64_t reader) {

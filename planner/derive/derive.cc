@@ -97,8 +97,12 @@ class Deriver {
     WEFT_ASSIGN_OR_RETURN(MicroBatchAnalysis microBatches, settleMicroBatches(placement));
     const GraphView view(graph_);
     WEFT_ASSIGN_OR_RETURN(StoredShapes stored, storedShapes(view, placement));
-    const SettledGraph settled{view, std::move(placement), std::move(microBatches), std::move(stored),
-                               zeroLevels(graph_, request_)};
+    const SettledGraph settled{view,
+                               std::move(placement),
+                               std::move(microBatches),
+                               std::move(stored),
+                               zeroLevels(graph_, request_),
+                               request_.regather};
     WEFT_ASSIGN_OR_RETURN(Shardings shardings, openShardings(settled));
     Propagation propagation(settled, shardings);
     const auto spread = [&](Phase phase) {

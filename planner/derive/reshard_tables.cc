@@ -46,7 +46,7 @@ ReshardTables::Form ReshardTables::formOf(const ResharedValue& value) const {
   Form form = {.of = value};
   const bool isScalar = view.typeOf(value.value).shape.empty();
   form.bucketed = (isScalar && value.way != ReshardWay::kToEnd) || (isBack(form) ? isArgument : level >= 3);
-  form.times = value.layers;
+  form.times = value.layers * value.calls;
   if (isBack(form) && level >= 2) {
     form.times *= graph_.placement.meshes.withNumber(value.mesh).microBatches();
   }
@@ -101,13 +101,13 @@ ReshardTables::Reshard ReshardTables::reshardOf(const Form& form, size_t made) {
 // What only slices takes nothing, or a copy, and that is exact.
 absl::StatusOr<Picoseconds> ReshardTables::leastOf(Form& form, size_t made) {
   const auto [from, to] = reshardOf(form, made);
-  const auto& [value, mesh, way, layers] = form.of;
+  const ResharedValue& of = form.of;
   form.isExact[made] = onlySlices(from, to);
   if (form.isExact[made]) {
     const bool isCopied = pricesSlices_ && !(from == to);
-    return isCopied ? layers * copyTime(machines_.of(mesh), 2 * localBytes(graph_, value, to)) : 0;
+    return isCopied ? of.layers * copyTime(machines_.of(of.mesh), 2 * localBytes(graph_, of.value, to)) : 0;
   }
-  WEFT_ASSIGN_OR_RETURN(form.prices[made], pricesOf(form).atLeast(value, mesh, from, to));
+  WEFT_ASSIGN_OR_RETURN(form.prices[made], pricesOf(form).atLeast(of.value, of.mesh, from, to));
   return form.times * *form.prices[made]->least;
 }
 

@@ -39,6 +39,7 @@ struct ResharedValue {
   int64_t mesh = 0;
   ReshardWay way = ReshardWay::kToReaders;
   int64_t layers = 1;  // alike, which reshard theirs likewise
+  int64_t calls = 1;   // in a step that reshard it, each as much as its price says
 };
 
 class ReshardTables {

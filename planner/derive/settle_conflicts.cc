@@ -445,10 +445,19 @@ class Settler {
     if (!choice) {
       return absl::OkStatus();
     }
-    ResharedValue reshared = {value, mesh, ReshardWay::kToReaders, alike_.values[value]};
+    ResharedValue reshared = {value, mesh, ReshardWay::kToReaders, alike_.values[value], callsOf(value, mesh)};
     WEFT_RETURN_IF_ERROR(reshards_.add(reshared, source, readers));
-    reshared.way = ReshardWay::kFromReaders;
+    reshared = {value, mesh, ReshardWay::kFromReaders, alike_.values[value]};
     return trains_ && depends_[value] ? reshards_.add(reshared, source, readers) : absl::OkStatus();
+  }
+
+  // Calls that reshard a value for its readers. A price is that of all micro-batches, but of a parameter that of one.
+  int64_t callsOf(int value, int64_t mesh) const {
+    if (!graph_.regather) {
+      return 1;
+    }
+    const int64_t passes = trains_ && isReadInBackward(value) ? 2 : 1;
+    return passes * (isParameter(value) ? graph_.placement.meshes.withNumber(mesh).microBatches() : 1);
   }
 
   int valuesOf(const ReshardEnd& end) const { return end.op ? problem_.values[*end.op] : 1; }

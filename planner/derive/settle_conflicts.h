@@ -13,6 +13,7 @@
 //
 // The gradient of a parameter is wanted as its state lies (zero.h), in each micro-batch from ZeRO-2 on. Its update
 // works on that part, and its new value is gathered from there; with ZeRO-3 the parameter is where it is read, once.
+// With CompileOptions::regather what the backward pass reads is resharded for it again, parameters in each micro-batch.
 //
 // Memory has a price where the caller names one: of what the backward pass reads of each operator, for one micro-batch,
 // or the time to make it again where that is less; and of its parameters, gradients and states as ZeRO stores them.
@@ -21,8 +22,7 @@
 // An operator whose whole factor is split takes what its alternative takes (alternative_prices.h); where that is chosen
 // the operator is listed in `expansions`.
 //
-// Not in the price: gathers in each call, buckets, overlap, recomputation, and sums that are passed on before they are
-// reduced.
+// Not in the price: buckets, overlap, recomputation, and sums that are passed on before they are reduced.
 #pragma once
 
 #include "absl/status/status.h"

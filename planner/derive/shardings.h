@@ -22,6 +22,7 @@ struct SettledGraph {
   MicroBatchAnalysis microBatches;
   StoredShapes stored;
   std::vector<int64_t> zeroLevels = {};  // of each argument that is a parameter, 0 of others; empty: 0 of all
+  bool regather = false;                 // CompileOptions::regather
 
   int64_t zeroLevelOf(int argument) const { return zeroLevels.empty() ? 0 : zeroLevels[argument]; }
 };

@@ -159,6 +159,9 @@ class Models {
 struct Best {
   Attempt attempt;
   Pads evenPads;
+  // What one stage was expected to take with the recomputation that it needs (Recomputation::expected); kAnyTime too
+  // where that was not asked.
+  Picoseconds expected = kAnyTime;
 };
 
 // The best schedule of a choice, with the recomputation that it needs if `recompute`, unless that makes a step
@@ -174,12 +177,14 @@ absl::StatusOr<Best> bestOf(Models& models, const CompileOptions& request, bool 
     return Best{std::move(made), models.evenPads()};
   }
   WEFT_ASSIGN_OR_RETURN(Attempt made, known != nullptr ? *known : asItIs(models.limits(), first.record, *first.model));
+  Picoseconds expected = kAnyTime;
   if (recompute && !made.fits) {
     WEFT_ASSIGN_OR_RETURN(const RecomputeStarts starts,
                           RecomputeStarts::of(models.limits(), std::move(made), *first.model, models.fronts()));
+    expected = starts.expected();
     WEFT_ASSIGN_OR_RETURN(made, starts.run(useless));
   }
-  return Best{std::move(made), models.evenPads()};
+  return Best{std::move(made), models.evenPads(), expected};
 }
 
 // Does the request leave anything to be searched? Stages are the user's: they stand in the graph as it is.
@@ -361,13 +366,15 @@ class Predictor {
         useless_(useless < kAnyThatFits ? useless + useless / (isLong() ? kErrsOfLong : kErrs) : useless) {}
 
   // With splits decided under that price of memory, where one is given and something fits with it, or another plan is
-  // known that does and takes no longer than this does without fitting; else under all. Of a pipeline of a long program
-  // one other price is tried where a plan is known.
+  // known that does and takes no longer than this does without fitting; else under all. Of a long program no other
+  // price is tried where recomputation is expected to make it longer than the plan that is known, and of its pipelines
+  // one.
   absl::StatusOr<Attempt> run(std::optional<double> bytePrice) {
     if (bytePrice) {
       WEFT_RETURN_IF_ERROR(tryAsSketched(*bytePrice));
     }
-    const bool promises = best_ && best_->time < useless_ && !isLongPipeline();
+    const bool takesLonger = isLong() && expected_ < kAnyTime && expected_ >= useless_;
+    const bool promises = best_ && best_->time < useless_ && !isLongPipeline() && !takesLonger;
     if (!best_ || (!best_->fits && (!isKnown() || promises))) {
       known_.clear();
       WEFT_RETURN_IF_ERROR(tryAll());
@@ -512,6 +519,7 @@ class Predictor {
       if (!isDominated && attempt.fastest < least) {
         const Picoseconds useless = i + 1 < all.size() ? std::min(least, kAnyThatFits) : least;
         WEFT_ASSIGN_OR_RETURN(Best with, bestOf(*all[i].models, request_, true, useless, &attempt));
+        expected_ = std::min(expected_, with.expected);
         keepBetter(std::move(with.attempt), all[i]);
       }
     }
@@ -583,6 +591,7 @@ class Predictor {
   const Picoseconds useless_;
   std::vector<Decisions> known_;  // of the choices so far, before anything is recomputed
   std::optional<Attempt> best_;
+  Picoseconds expected_ = kAnyTime;  // of all that was recomputed, the least (Best)
   Choice choice_;
   std::shared_ptr<const Models> models_;  // that the best was predicted with, but for its gathers
 };

@@ -19,7 +19,7 @@ class BucketFormer {
     for (const Reduction& reduction : reductions) {
       savingBytes_ += reduction.limit == BucketLimit::kQuarter ? reduction.bytes : 0;
       roomBytes_ += reduction.savesRoom ? reduction.bytes : 0;
-      largestBytes_ = std::max(largestBytes_, reduction.limit == BucketLimit::kLargest ? reduction.bytes : 0);
+      largestResult_ = std::max(largestResult_, reduction.limit == BucketLimit::kLargest ? reduction.resultBytes : 0);
     }
   }
 
@@ -88,11 +88,15 @@ class BucketFormer {
   Bucket soonestNeeded() const {
     Bucket bucket{{open_.front()}, needOf(open_.front())};
     int64_t bytes = reductions_[open_.front()].bytes;
-    for (const size_t other : open_) {
-      if (!contains(bucket.members, other) && mayJoin(other, bucket) &&
-          bytes + reductions_[other].bytes <= limitOf(other)) {
-        bucket.members.push_back(other);
-        bytes += reductions_[other].bytes;
+    int64_t results = reductions_[open_.front()].resultBytes;
+    for (const size_t index : open_) {
+      const Reduction& other = reductions_[index];
+      const bool fits = bytes + other.bytes <= limitOf(index) &&
+                        (other.limit != BucketLimit::kLargest || results + other.resultBytes <= largestResult_);
+      if (fits && !contains(bucket.members, index) && mayJoin(index, bucket)) {
+        bucket.members.push_back(index);
+        bytes += other.bytes;
+        results += other.resultBytes;
       }
     }
     return bucket;
@@ -156,16 +160,10 @@ class BucketFormer {
     return first;
   }
 
+  // Of the operands of a bucket that it is in.
   int64_t limitOf(size_t index) const {
-    switch (reductions_[index].limit) {
-      case BucketLimit::kNone:
-        return bucketBytes_;
-      case BucketLimit::kQuarter:
-        return std::min(bucketBytes_, savingBytes_ / kFewBuckets);
-      case BucketLimit::kLargest:
-        return std::min(bucketBytes_, largestBytes_);
-    }
-    return 0;
+    const bool isQuarter = reductions_[index].limit == BucketLimit::kQuarter;
+    return isQuarter ? std::min(bucketBytes_, savingBytes_ / kFewBuckets) : bucketBytes_;
   }
 
   bool areAlike(size_t a, size_t b) const {
@@ -197,9 +195,9 @@ class BucketFormer {
 
   const std::vector<Reduction>& reductions_;
   const int64_t bucketBytes_;
-  int64_t savingBytes_ = 0;   // of all that are limited to a quarter of them
-  int64_t roomBytes_ = 0;     // of all that save room
-  int64_t largestBytes_ = 0;  // of one that is limited to that
+  int64_t savingBytes_ = 0;    // of all that are limited to a quarter of them
+  int64_t roomBytes_ = 0;      // of all that save room
+  int64_t largestResult_ = 0;  // of those that are limited to it
   std::vector<size_t> open_;
   std::vector<int64_t> places_;  // where each position's operation stands now: any ascending numbers
 };

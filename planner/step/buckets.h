@@ -11,8 +11,8 @@
 // most a quarter of all bytes, and stands where the last of its operands is made, also one that stays alone. So do
 // gathers of what the function returns. Where four buckets cannot hold all of that, they take one after another as it
 // is made, and what is more than half a bucket stays alone: else large ones would wait for small ones of other layers.
-// A gather of an argument that the function does not return (ZeRO-3) takes its room only while it is read: a bucket of
-// such has at most the bytes of the largest, whose room is needed in any case.
+// A gather of an argument that the function does not return (ZeRO-3) takes its room only while it is read: the results
+// of a bucket of such have at most the bytes of the largest, whose room is needed in any case.
 //
 // Two gradients, made at positions 0 and 1 and read at 4 and 5: one bucket just before 4.
 //
@@ -39,7 +39,8 @@ struct Reduction {
   std::vector<int64_t> readers = {};    // positions of what reads its results; the function's end, if nothing does
   std::vector<int64_t> producers = {};  // positions of what makes its operands; arguments have none
   BucketLimit limit = BucketLimit::kNone;
-  bool savesRoom = false;  // its operands take room until then, its results lie where there is room for them
+  bool savesRoom = false;   // its operands take room until then, its results lie where there is room for them
+  int64_t resultBytes = 0;  // asked for with kLargest
 };
 
 struct Bucket {

@@ -136,14 +136,14 @@ TEST(SettleConflicts, TheSumsOfWhatTheStepReturnsArePaidFor) {
   }
 }
 
-// One weight of 1536 elements, split by columns, against rows of 2048, split too.
-GraphBuilder rowsAgainstColumns() {
+// A weight, split by columns, against rows of 2048 elements, split too.
+GraphBuilder rowsAgainstColumns(int64_t columns = 48) {
   GraphBuilder b;
   const GraphValue x = b.input("x", {64, 32});
   b.graph.arguments[0].layout = "[{tp},{}]";
-  const GraphValue w = b.parameter("w", {32, 48});
+  const GraphValue w = b.parameter("w", {32, columns});
   b.graph.arguments[w.index].layout = "[{},{tp}]";
-  b.returns(b.add(kMatmul, {b.add(kRelu, {x}, {64, 32}), w}, {64, 48}));
+  b.returns(b.add(kMatmul, {b.add(kRelu, {x}, {64, 32}), w}, {64, columns}));
   return b;
 }
 
@@ -153,6 +153,27 @@ TEST(SettleConflicts, MicroBatchesArePaidForTogether) {
   Spread spread(b.graph, "tp=2,micro=4");
   spread.settle(kMachine);
   EXPECT_EQ(spread.axes(1, "m"), "tp");
+}
+
+TEST(SettleConflicts, WhatIsGatheredInEachCallIsPaidForInEach) {
+  const GraphBuilder b = rowsAgainstColumns();
+  Spread spread(b.graph, "tp=2,micro=4");
+  spread.regather();
+  spread.settle(kMachine);
+  EXPECT_EQ(spread.axes(1, "n"), "tp") << "the weight in each micro-batch";
+  for (const bool isReadAgain : {false, true}) {
+    GraphBuilder trained = rowsAgainstColumns(24);
+    const GraphValue w{GraphValue::kArgument, 1};
+    trained.returns(trained.add(kRelu, {isReadAgain ? w : trained.input("dy", {32, 24})}, {32, 24}));
+    trained.last().phase = Phase::kBackward;
+    Spread once(trained.graph, "tp=2");
+    once.settle(kMachine);
+    EXPECT_EQ(once.axes(1, "m"), "tp") << isReadAgain;
+    Spread again(trained.graph, "tp=2");
+    again.regather();
+    again.settle(kMachine);
+    EXPECT_EQ(again.axes(1, isReadAgain ? "n" : "m"), "tp") << isReadAgain;
+  }
 }
 
 // Where the weight is gathered its gradient is scattered, and both together are dearer than the rows.

@@ -64,6 +64,9 @@ class Spread {
   // Of each argument, for `settle`.
   void setZeroLevels(std::vector<int64_t> levels) { settled_.zeroLevels = std::move(levels); }
 
+  // In each call, for `settle`.
+  void regather() { settled_.regather = true; }
+
   absl::Status status;
 
  private:

@@ -14,6 +14,7 @@
 #include "planner/check_request.h"
 #include "planner/derive/derive.h"
 #include "planner/graph/segments.h"
+#include "planner/search/block_program.h"
 #include "planner/search/choose_recompute.h"
 #include "planner/search/forward_graphs.h"
 #include "tests/planner/search/chain_program.h"
@@ -603,6 +604,28 @@ TEST(PlanProgram, NeverRecomputesWhatAnotherStageReads) {
   EXPECT_GT(made.recomputed(), 0);
   const int64_t lastOfStage0 = 3;  // relu of layer 1
   EXPECT_FALSE(made.record->find(lastOfStage0)->recompute);
+}
+
+// Memory has another price that saves some, but recomputation takes longer than the plan that is known.
+TEST(PredictProgram, OfALongProgramNoOtherPriceIsTriedWhereRecomputationTakesLonger) {
+  ProgramGraph graph = chainProgram({.layers = 350, .rows = 64, .width = 64}).graph;
+  ASSERT_GT(graph.operators.size(), kOperatorsOfLong);
+  markAlike(graph);
+  CompileOptions options = {
+      .mode = Mode::kLayouts,
+      .mesh = "dp=2,tp=2",
+      .machine = "flops = 1e11\nmemory_bandwidth = 1e11\nlink_latency = 1e-6\nlink_bandwidth = 1e8\n"};
+  const absl::StatusOr<Attempt> free = predictProgram(graph, options, {}, nullptr, 0.0);
+  ASSERT_TRUE(free.ok()) << free.status();
+  options.memoryLimit = free->peakBytes * 9 / 10;
+  const absl::StatusOr<Attempt> fits = predictProgram(graph, options, {}, nullptr, 0.0, kAnyThatFits);
+  ASSERT_TRUE(fits.ok()) << fits.status();
+  EXPECT_TRUE(fits->fits);
+  EXPECT_GT(fits->time, free->time);
+  const absl::StatusOr<Attempt> useless = predictProgram(graph, options, {}, nullptr, 0.0, free->time);
+  ASSERT_TRUE(useless.ok()) << useless.status();
+  EXPECT_FALSE(useless->fits);
+  EXPECT_EQ(useless->peakBytes, free->peakBytes) << "another price would save some";
 }
 
 // Layers that decide together decide as each would alone, be reshards or arithmetic dear, and whatever ZeRO stores.

@@ -232,13 +232,27 @@ TEST(BucketsTest, WhatSavesRoomMovesAlone) {
 TEST(BucketsTest, WhatIsReadOnceIsGatheredInBucketsOfTheLargest) {
   std::vector<Reduction> reductions;
   for (int64_t layer = 0; layer < 3; ++layer) {
-    reductions.push_back({0, layer == 1 ? 64 : 60, 4 * layer, {4 * layer + 1}, {}, BucketLimit::kLargest});
-    reductions.push_back({0, 1, 4 * layer + 2, {4 * layer + 3}, {}, BucketLimit::kLargest});
+    const int64_t weight = layer == 1 ? 64 : 60;
+    reductions.push_back({0, 1, 4 * layer, {4 * layer + 1}, {}, BucketLimit::kLargest, false, weight});
+    reductions.push_back({0, 1, 4 * layer + 2, {4 * layer + 3}, {}, BucketLimit::kLargest, false, 1});
   }
   const std::vector<Bucket> buckets = bucketsOf(reductions, kNoLimit);
   ASSERT_EQ(buckets.size(), 1U);
   EXPECT_THAT(buckets[0].members, ElementsAre(0, 1, 3, 5));
   EXPECT_EQ(buckets[0].before, 1);
+  const std::vector<Bucket> limited = bucketsOf(reductions, 2);
+  ASSERT_EQ(limited.size(), 2U);
+  EXPECT_THAT(limited[0].members, ElementsAre(0, 1));
+  EXPECT_THAT(limited[1].members, ElementsAre(3, 4));
+}
+
+// Many ranks have a little of each weight, two have half of an activation: that makes room for one weight, whole.
+TEST(BucketsTest, ResultsAreHeldAgainstTheLargestResult) {
+  std::vector<Reduction> reductions = {{0, 64, 0, {1}, {}, BucketLimit::kLargest, false, 128}};
+  for (int64_t layer = 1; layer < 4; ++layer) {
+    reductions.push_back({0, 1, 2 * layer, {2 * layer + 1}, {}, BucketLimit::kLargest, false, 100});
+  }
+  EXPECT_TRUE(bucketsOf(reductions, kNoLimit).empty());
 }
 
 }  // namespace
