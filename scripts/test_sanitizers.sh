@@ -6,9 +6,6 @@
 # Reports name two frames of an allocation (malloc_context_size in CMakePresets.json): to record whole stacks takes a third
 # of the time of a search. Run a test that fails by hand, without that option, to see them.
 #
-# Under address + undefined behavior little is inlined (inline-threshold): code with checks takes a fifth longer to
-# compile otherwise.
-#
 # Left out: tests that search whole plans again and again, two thirds of the time of all tests of the search. Others of
 # their suites run through the same code.
 set -euo pipefail

@@ -366,8 +366,8 @@ class Predictor {
         useless_(useless < kAnyThatFits ? useless + useless / (isLong() ? kErrsOfLong : kErrs) : useless) {}
 
   // With splits decided under that price of memory, where one is given and something fits with it, or another plan is
-  // known that does and takes no longer than this does without fitting; else under all. Of a long program no other
-  // price is tried where recomputation is expected to make it longer than the plan that is known, and of its pipelines
+  // known that does and takes no longer than this does without fitting; else under all. Of a long program none of the
+  // others is tried where recomputation is expected to make it longer than the plan that is known, and of its pipelines
   // one.
   absl::StatusOr<Attempt> run(std::optional<double> bytePrice) {
     if (bytePrice) {

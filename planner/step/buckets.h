@@ -40,7 +40,7 @@ struct Reduction {
   std::vector<int64_t> producers = {};  // positions of what makes its operands; arguments have none
   BucketLimit limit = BucketLimit::kNone;
   bool savesRoom = false;   // its operands take room until then, its results lie where there is room for them
-  int64_t resultBytes = 0;  // asked for with kLargest
+  int64_t resultBytes = 0;  // of its results; kLargest alone asks for them
 };
 
 struct Bucket {
