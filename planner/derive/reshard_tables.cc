@@ -47,9 +47,6 @@ ReshardTables::Form ReshardTables::formOf(const ResharedValue& value) const {
   const bool isScalar = view.typeOf(value.value).shape.empty();
   form.bucketed = (isScalar && value.way != ReshardWay::kToEnd) || (isBack(form) ? isArgument : level >= 3);
   form.times = value.layers * value.calls;
-  if (isBack(form) && level >= 2) {
-    form.times *= graph_.placement.meshes.withNumber(value.mesh).microBatches();
-  }
   return form;
 }
 

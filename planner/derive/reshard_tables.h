@@ -73,8 +73,7 @@ class ReshardTables {
     int reader = 0;             // variable
     std::vector<bool> reads;    // of each value of `reader`
     bool bucketed = false;
-    // Beyond those that the price has: of alike layers each, and ZeRO-2 and 3 scatter what each micro-batch adds.
-    int64_t times = 1;
+    int64_t times = 1;  // beyond those that the price has: in all layers and calls
     Layout form;
     // Of each value of the source, in order; of each value of the reader where it is one. Forms of one value share it.
     std::shared_ptr<const std::vector<Layout>> made;

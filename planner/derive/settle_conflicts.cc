@@ -445,19 +445,22 @@ class Settler {
     if (!choice) {
       return absl::OkStatus();
     }
-    ResharedValue reshared = {value, mesh, ReshardWay::kToReaders, alike_.values[value], callsOf(value, mesh)};
-    WEFT_RETURN_IF_ERROR(reshards_.add(reshared, source, readers));
-    reshared = {value, mesh, ReshardWay::kFromReaders, alike_.values[value]};
-    return trains_ && depends_[value] ? reshards_.add(reshared, source, readers) : absl::OkStatus();
+    const auto add = [&](ReshardWay way) {
+      return reshards_.add({value, mesh, way, alike_.values[value], callsOf(value, mesh, way)}, source, readers);
+    };
+    WEFT_RETURN_IF_ERROR(add(ReshardWay::kToReaders));
+    return trains_ && depends_[value] ? add(ReshardWay::kFromReaders) : absl::OkStatus();
   }
 
-  // Calls that reshard a value for its readers. A price is that of all micro-batches, but of a parameter that of one.
-  int64_t callsOf(int value, int64_t mesh) const {
-    if (!graph_.regather) {
-      return 1;
+  // Calls of a step that reshard a value. A price is that of all micro-batches, but of a parameter and its gradient
+  // that of one: ZeRO-2 and 3 scatter what each micro-batch adds, and with regather each gathers.
+  int64_t callsOf(int value, int64_t mesh, ReshardWay way) const {
+    const int64_t each = isParameter(value) ? graph_.placement.meshes.withNumber(mesh).microBatches() : 1;
+    if (way == ReshardWay::kFromReaders) {
+      return isParameter(value) && graph_.zeroLevelOf(value) >= 2 ? each : 1;
     }
     const int64_t passes = trains_ && isReadInBackward(value) ? 2 : 1;
-    return passes * (isParameter(value) ? graph_.placement.meshes.withNumber(mesh).microBatches() : 1);
+    return graph_.regather ? passes * each : 1;
   }
 
   int valuesOf(const ReshardEnd& end) const { return end.op ? problem_.values[*end.op] : 1; }

@@ -5,6 +5,7 @@
 
 #include "planner/derive/recompute_scopes.h"
 #include "planner/explain/recompute_words.h"
+#include "tests/planner/derive/rows_against_columns.h"
 #include "tests/planner/graph/graph_builder.h"
 #include "tests/planner/search/chain_program.h"
 
@@ -331,14 +332,8 @@ TEST(Derive, ZeroShardsStateThenParameters) {
   EXPECT_EQ(scarce.record->arguments[1].gather, GatherPolicy::kEachCall);
 }
 
-// Rows of 2048 elements, split, meet a weight of 1536, split by columns: all micro-batches are gathered, or the weight.
 TEST(Derive, AWeightThatIsGatheredInEachCallStaysSplit) {
-  GraphBuilder b;
-  const GraphValue x = b.input("x", {64, 32});
-  b.graph.arguments[0].layout = "[{tp},{}]";
-  const GraphValue w = b.parameter("w", {32, 48});
-  b.graph.arguments[w.index].layout = "[{},{tp}]";
-  b.returns(b.add(kMatmul, {b.add(kRelu, {x}, {64, 32}), w}, {64, 48}));
+  const GraphBuilder b = rowsAgainstColumns();
   for (const bool regather : {false, true}) {
     const Derived derived = derive(b, {.mesh = "tp=2", .micro = 4, .regather = regather});
     ASSERT_TRUE(derived.record.ok()) << derived.record.status();

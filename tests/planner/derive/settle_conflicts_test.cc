@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/planner/derive/rows_against_columns.h"
 #include "tests/planner/derive/spread.h"
 #include "tests/planner/graph/graph_builder.h"
 
@@ -136,18 +137,7 @@ TEST(SettleConflicts, TheSumsOfWhatTheStepReturnsArePaidFor) {
   }
 }
 
-// A weight, split by columns, against rows of 2048 elements, split too.
-GraphBuilder rowsAgainstColumns(int64_t columns = 48) {
-  GraphBuilder b;
-  const GraphValue x = b.input("x", {64, 32});
-  b.graph.arguments[0].layout = "[{tp},{}]";
-  const GraphValue w = b.parameter("w", {32, columns});
-  b.graph.arguments[w.index].layout = "[{},{tp}]";
-  b.returns(b.add(kMatmul, {b.add(kRelu, {x}, {64, 32}), w}, {64, columns}));
-  return b;
-}
-
-// All micro-batches of a value are gathered, a parameter once.
+// All micro-batches of a value are gathered, a parameter of 1536 elements once.
 TEST(SettleConflicts, MicroBatchesArePaidForTogether) {
   const GraphBuilder b = rowsAgainstColumns();
   Spread spread(b.graph, "tp=2,micro=4");
@@ -208,9 +198,9 @@ GraphBuilder trained(int64_t rows) {
   return b;
 }
 
-std::string columnsOf(int64_t rows, double flops, int64_t zeroLevel) {
+std::string columnsOf(int64_t rows, double flops, int64_t zeroLevel, const std::string& mesh = "dp=4,tp=2") {
   const GraphBuilder b = trained(rows);
-  Spread spread(b.graph, "dp=4,tp=2");
+  Spread spread(b.graph, mesh);
   spread.setZeroLevels({0, zeroLevel, 0, 0});
   Machine machine = kMachine;
   machine.flops = flops;
@@ -232,6 +222,13 @@ TEST(SettleConflicts, ThePriceHoldsZero) {
   for (const int64_t level : {1, 2, 3}) {
     EXPECT_EQ(columnsOf(140, 1e12, level), "open") << level;
     EXPECT_EQ(columnsOf(124, 1e12, level), "tp") << level;
+  }
+}
+
+// From ZeRO-2 on; by rows the gradient of the whole weight is scattered, by columns that of a half.
+TEST(SettleConflicts, WhatEachMicroBatchScattersIsPaidForInEach) {
+  for (const int64_t level : {1, 2, 3}) {
+    EXPECT_EQ(columnsOf(448, 1e12, level, "dp=4,tp=2,micro=4"), level < 2 ? "open" : "tp") << level;
   }
 }
 
