@@ -4,9 +4,9 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
-#include "planner/derive/placement.h"
 #include "planner/derive/recompute_scopes.h"
 #include "planner/derive/strategies.h"
 #include "planner/derive/zero.h"
@@ -99,23 +99,37 @@ SaidAlike saidAlike(const GraphView& view, const CompileOptions& request) {
           [layouts, levels](int a, int b) { return layouts.of(a, 0) == layouts.of(b, 0) && levels[a] == levels[b]; }};
 }
 
+// The stage of each block, ascending; empty where a block lies on several, or a stage has none.
+std::vector<int> wholeStages(const std::vector<int>& blockOf, int blocks, const Stages& stages) {
+  std::vector<std::set<int64_t>> stagesOf(blocks);
+  for (size_t op = 0; op < blockOf.size(); ++op) {
+    if (blockOf[op] != kNoBlock) {
+      stagesOf[blockOf[op]].insert(stages.ofOperator[op]);
+    }
+  }
+  std::vector<int> stageOf;
+  for (const std::set<int64_t>& mine : stagesOf) {
+    const int last = stageOf.empty() ? -1 : stageOf.back();
+    const bool follows = mine.size() == 1 && (*mine.begin() == last || *mine.begin() == last + 1);
+    if (!follows) {
+      return {};
+    }
+    stageOf.push_back(static_cast<int>(*mine.begin()));
+  }
+  return stageOf.back() + 1 == stages.count ? stageOf : std::vector<int>();
+}
+
 }  // namespace
 
 absl::StatusOr<BlockProgram> BlockProgram::create(std::shared_ptr<const ProgramGraph> graph,
                                                   const CompileOptions& request, Grain grain) {
+  WEFT_ASSIGN_OR_RETURN(const Stages stages, assignStages(GraphView(*graph), request.stages));
+  return stages.count > 1 ? ofUserStages(std::move(graph), request, stages) : cut(std::move(graph), request, grain);
+}
+
+BlockProgram BlockProgram::cut(std::shared_ptr<const ProgramGraph> graph, const CompileOptions& request, Grain grain) {
   const GraphView view(*graph);
-  WEFT_ASSIGN_OR_RETURN(const Stages stages, assignStages(view, request.stages));
   BlockProgram made;
-  if (stages.count > 1) {
-    made.areStages_ = true;
-    made.blocks_ = static_cast<int>(stages.count);
-    made.asked_ = made.staged_ = *graph;
-    made.standsFor_.resize(made.blocks_);
-    std::iota(made.standsFor_.begin(), made.standsFor_.end(), 0);
-    made.gone_.assign(made.blocks_, false);
-    made.graph_ = std::move(graph);
-    return made;
-  }
   const Segments segments = segmentsOf(view);
   Blocks blocks = BlockFinder(view, segments, grain == Grain::kSegments).run();
   made.blocks_ = static_cast<int>(blocks.segmentOf.size());
@@ -143,12 +157,39 @@ absl::StatusOr<BlockProgram> BlockProgram::create(std::shared_ptr<const ProgramG
   return made;
 }
 
+// Where a few of the program's layers stand for all, stages that are whole blocks of the program without them need what
+// these need together. Others are asked about as they are, all of the program.
+BlockProgram BlockProgram::ofUserStages(std::shared_ptr<const ProgramGraph> graph, const CompileOptions& request,
+                                        const Stages& stages) {
+  BlockProgram made;
+  if (request.stages.empty() && request.stageMeshes.empty()) {
+    ProgramGraph open = *graph;
+    for (GraphOperator& op : open.operators) {
+      op.userStage.reset();
+    }
+    made = cut(std::make_shared<const ProgramGraph>(std::move(open)), request, Grain::kSegments);
+    made.stageOf_ = made.isShort() ? wholeStages(made.of_, made.blocks_, stages) : std::vector<int>();
+  }
+  if (made.stageOf_.empty()) {
+    made.asked_ = made.staged_ = *graph;
+    made.standsFor_.resize(stages.count);
+    std::iota(made.standsFor_.begin(), made.standsFor_.end(), 0);
+    made.gone_.assign(stages.count, false);
+    made.stageOf_ = made.standsFor_;
+  }
+  made.areStages_ = true;
+  made.blocks_ = static_cast<int>(stages.count);
+  made.of_.clear();
+  made.graph_ = std::move(graph);
+  return made;
+}
+
 bool BlockProgram::isShort() const {
   return std::any_of(gone_.begin(), gone_.end(), [](bool gone) { return gone; });
 }
 
 bool BlockProgram::isLong() const {
-  return isShort() && graph_->operators.size() > kOperatorsOfLong;
+  return graph_->operators.size() > kOperatorsOfLong;
 }
 
 std::vector<int> BlockProgram::stagesOf(const std::vector<int>& first) const {
@@ -208,19 +249,28 @@ absl::StatusOr<SegmentCosts> BlockProgram::costs(const CompileOptions& closed, b
   }
   WEFT_ASSIGN_OR_RETURN(const SegmentCosts staged, segmentCosts(staged_, closed, bytePrice, memo));
   SegmentCosts blocks = {{}, {}, staged.transfer};
-  for (int b = 0; b < blocks_; ++b) {
-    blocks.segments.push_back(staged.segments[standsFor_[b]]);
-    if (!staged.cutSegments.empty()) {
-      blocks.cutSegments.push_back(staged.cutSegments[standsFor_[b]]);
-    }
-    if (!staged.gatheringSegments.empty()) {
-      blocks.gatheringSegments.push_back(staged.gatheringSegments[standsFor_[b]]);
-    }
+  for (size_t b = 0; b < standsFor_.size(); ++b) {
+    add(staged.segments, b, blocks.segments);
+    add(staged.cutSegments, b, blocks.cutSegments);
+    add(staged.gatheringSegments, b, blocks.gatheringSegments);
     if (!costs.segments.empty() && gone_[b]) {
       costs.segments[0] += blocks.segments.back();
     }
   }
   return uncut ? costs : blocks;
+}
+
+// What block `b` needs, of what is needed where it is asked about, as one more or with others of its stage.
+void BlockProgram::add(const std::vector<SegmentCost>& staged, size_t b, std::vector<SegmentCost>& made) const {
+  if (staged.empty()) {
+    return;
+  }
+  const SegmentCost& mine = staged[standsFor_[b]];
+  if (!stageOf_.empty() && stageOf_[b] < static_cast<int>(made.size())) {
+    made.back() += mine;
+  } else {
+    made.push_back(mine);
+  }
 }
 
 }  // namespace weft

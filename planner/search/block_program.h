@@ -2,7 +2,8 @@
 //
 // Blocks are the segments that repeat (planner/graph/segments.h), and of the others what lies between one operator that
 // reads a parameter and the next; where the user names stages, these are the blocks. Of a long row of repeated
-// segments a few are asked about (planner/graph/shorten.h): the others need what the one does that stands for them.
+// segments a few are asked about (planner/graph/shorten.h): the others need what the one does that stands for them,
+// and stages of the user that are whole segments what these need together.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/derive/placement.h"
 #include "planner/graph/program_graph.h"
 #include "planner/request.h"
 #include "planner/search/segment_costs.h"
@@ -78,6 +80,11 @@ class BlockProgram {
   enum class Grain : uint8_t { kSegments, kParameters };
   static absl::StatusOr<BlockProgram> create(std::shared_ptr<const ProgramGraph> graph, const CompileOptions& request,
                                              Grain grain);
+  // Of a graph that names no stages.
+  static BlockProgram cut(std::shared_ptr<const ProgramGraph> graph, const CompileOptions& request, Grain grain);
+  static BlockProgram ofUserStages(std::shared_ptr<const ProgramGraph> graph, const CompileOptions& request,
+                                   const Stages& stages);
+  void add(const std::vector<SegmentCost>& staged, size_t b, std::vector<SegmentCost>& made) const;
 
   std::shared_ptr<const ProgramGraph> graph_;
   std::vector<int> of_;  // blockOf()
@@ -86,6 +93,7 @@ class BlockProgram {
   ProgramGraph asked_;          // what is asked about, without stages
   ProgramGraph staged_;         // the same, each of its blocks a stage
   std::vector<int> standsFor_;  // of each block: the stage of staged_ that needs as much
+  std::vector<int> stageOf_;    // of each of these blocks, where stages are the user's: the one that it is part of
   std::vector<bool> gone_;      // of each block: is it left out of asked_?
 };
 

@@ -43,6 +43,83 @@ TEST(BlockProgram, LeftOutLayersNeedWhatTheyNeed) {
   }
 }
 
+// The user's stages of whole layers need what these need together, and few layers are asked about.
+TEST(BlockProgram, StagesOfTheUserNeedWhatTheirLayersNeed) {
+  const CompileOptions closed = {.mode = Mode::kLayouts, .mesh = "dp=2,tp=2", .micro = 2, .zero = 1};
+  const absl::StatusOr<BlockProgram> open = BlockProgram::create(
+      std::make_shared<const ProgramGraph>(chainProgram({.layers = 9, .rows = 256, .width = 64}).graph), closed);
+  ASSERT_TRUE(open.ok()) << open.status();
+  const std::vector<int> first = {0, 2, 5};
+  const ProgramGraph staged = open->onStages(first);
+  const absl::StatusOr<BlockProgram> program =
+      BlockProgram::create(std::make_shared<const ProgramGraph>(staged), closed);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_TRUE(program->areStages());
+  EXPECT_TRUE(program->isShort());
+  EXPECT_EQ(program->blocks(), 3);
+  PlanningMemo memo;
+  const absl::StatusOr<SegmentCosts> blocks = open->costs(closed, false, 0, memo);
+  const absl::StatusOr<SegmentCosts> found = program->costs(closed, false, 0, memo);
+  const absl::StatusOr<SegmentCosts> whole = segmentCosts(staged, closed, 0, memo);
+  ASSERT_TRUE(blocks.ok() && found.ok() && whole.ok());
+  ASSERT_EQ(found->segments.size(), first.size());
+  ASSERT_EQ(found->cutSegments.size(), first.size());
+  for (size_t s = 0; s < first.size(); ++s) {
+    const int end = s + 1 < first.size() ? first[s + 1] : open->blocks();
+    SegmentCost sum, cut;
+    for (int b = first[s]; b < end; ++b) {
+      sum += blocks->segments[b];
+      cut += blocks->cutSegments[b];
+    }
+    EXPECT_TRUE(same(found->segments[s], sum)) << s;
+    EXPECT_TRUE(same(found->cutSegments[s], cut)) << s;
+    const auto time = static_cast<double>(whole->segments[s].time);
+    EXPECT_NEAR(static_cast<double>(found->segments[s].time), time, 0.03 * time) << s;
+    EXPECT_EQ(found->segments[s].bytesOfStep(), whole->segments[s].bytesOfStep()) << s;
+  }
+}
+
+TEST(BlockProgram, StagesThatCutALayerAreAskedAboutAsTheyAre) {
+  ProgramGraph staged = chainProgram({.layers = 9, .rows = 256, .width = 64}).graph;
+  const CompileOptions closed = {.mode = Mode::kLayouts, .mesh = "tp=4", .micro = 2, .zero = 0};
+  const absl::StatusOr<BlockProgram> open = BlockProgram::create(std::make_shared<const ProgramGraph>(staged), closed);
+  ASSERT_TRUE(open.ok()) << open.status();
+  const std::vector<int>& blockOf = open->blockOf();
+  const auto second = std::ranges::find(blockOf, 4) + 1;
+  ASSERT_EQ(*second, 4) << "a layer has several operators";
+  for (auto block = second; block != blockOf.end(); ++block) {
+    staged.operators[block - blockOf.begin()].userStage = 1;
+  }
+  const absl::StatusOr<BlockProgram> program =
+      BlockProgram::create(std::make_shared<const ProgramGraph>(staged), closed);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_TRUE(program->areStages());
+  EXPECT_FALSE(program->isShort());
+  PlanningMemo memo;
+  const absl::StatusOr<SegmentCosts> found = program->costs(closed, false, 0, memo);
+  const absl::StatusOr<SegmentCosts> whole = segmentCosts(staged, closed, 0, memo);
+  ASSERT_TRUE(found.ok() && whole.ok());
+  ASSERT_EQ(found->segments.size(), 2);
+  for (int s = 0; s < 2; ++s) {
+    EXPECT_TRUE(same(found->segments[s], whole->segments[s])) << s;
+  }
+}
+
+// A program takes as long to predict whether or not it can be asked about in short.
+TEST(BlockProgram, WhatIsLongHasManyOperators) {
+  for (const bool staged : {false, true}) {
+    ProgramGraph graph = chainProgram({.layers = 800, .rows = 8, .width = 8}).graph;
+    ASSERT_GT(graph.operators.size(), kOperatorsOfLong);
+    GraphOperator& lastRelu = graph.operators[2 * 800 - 1];
+    lastRelu.userStage = staged ? std::optional<int64_t>(1) : std::nullopt;
+    const absl::StatusOr<BlockProgram> program = BlockProgram::create(std::make_shared<const ProgramGraph>(graph), {});
+    ASSERT_TRUE(program.ok()) << program.status();
+    EXPECT_EQ(program->areStages(), staged);
+    EXPECT_EQ(program->isShort(), !staged);
+    EXPECT_TRUE(program->isLong());
+  }
+}
+
 // Neither rows nor columns divide; with a column more of the weights these do.
 TEST(BlockProgram, WhatDoesNotDivideNeedsAsMuchAsWithAPad) {
   const auto timeOf = [](int64_t width) {
