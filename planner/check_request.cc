@@ -384,6 +384,10 @@ absl::Status checkRequest(const Request& request) {
                                " with optim::Own; it clips gradients that an optimizer gets from the loss: scale your "
                                "own in the graph, or leave it out"));
   }
+  if (options.gatherBucket < 0) {
+    return refuse(absl::StrCat("gatherBucket = ", options.gatherBucket,
+                               "; give bytes that one gather of parameters makes, 0 = those of the largest"));
+  }
   if (options.memoryLimit < 0) {
     return refuse(absl::StrCat("memoryLimit = ", options.memoryLimit, "; give bytes of one rank, 0 = no limit"));
   }

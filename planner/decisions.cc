@@ -156,6 +156,9 @@ std::string printDecisions(const Decisions& decisions) {
   if (decisions.offload != Offload::kNone) {
     json["offload"] = offloadName(decisions.offload);
   }
+  if (decisions.gatherBucket > 0) {
+    json["gather_bucket"] = decisions.gatherBucket;
+  }
   if (decisions.schedule.submeshes.size() > 1) {
     json["schedule"] = {{"kind", decisions.schedule.kind},
                         {"virtual", decisions.schedule.virtualStages},

@@ -140,6 +140,8 @@ struct Decisions {
   std::optional<DType> precision = std::nullopt;
   bool overlap = false;              // collectives run beside computation (planner/cost/overlap.h)
   Offload offload = Offload::kNone;  // what lies in the host's memory; never kAuto
+  // Bytes of the results of one bucket of gathers in each call, at most; 0: those of the largest (step/buckets.h).
+  int64_t gatherBucket = 0;
 
   const OperatorDecision* find(int64_t id) const;
   StageMeshes meshes() const;

@@ -129,6 +129,9 @@ class Reader {
     WEFT_ASSIGN_OR_RETURN(decisions_.overlap, record.booleanOr("overlap", false));
     WEFT_ASSIGN_OR_RETURN(const std::string offload, record.textOr("offload", "none"));
     WEFT_ASSIGN_OR_RETURN(decisions_.offload, jsonWord(kOffloads, offloadName, offload, "offload"));
+    if (record.has("gather_bucket")) {
+      WEFT_ASSIGN_OR_RETURN(decisions_.gatherBucket, record.integer("gather_bucket", {1, INT64_MAX}));
+    }
     WEFT_RETURN_IF_ERROR(readSchedule(record));
     WEFT_RETURN_IF_ERROR(readMeshes(record));
     meshes_ = decisions_.meshes();

@@ -4,6 +4,7 @@
 //   zero            the level of ZeRO                                    without: 0
 //   zero-classes    another level of ZeRO for some classes of weights    without: one for all
 //   gathers         when parameters under ZeRO 3 are gathered            without: once in a step
+//                   and how many of them together                        without: as many as the largest has room for
 //   pipeline        stages beside those that the program names           without: none
 //   virtual-stages  several stages on a submesh                          without: one
 //   uneven-stages   stages of different numbers of blocks                without: as equal as can be

@@ -73,6 +73,9 @@ struct CompileOptions {
   // Gathered values are gathered again in backward instead of kept; parameters (ZeRO-3) in each call that reads them
   // instead of once per step. In mode kAuto false leaves it open at level 3 (Freedom::kGathers).
   bool regather = false;
+  // Most bytes of the results of one bucket of parameters that are gathered in each call; 0: those of the largest
+  // parameter, in mode kAuto also more where that is shorter (Freedom::kGathers).
+  int64_t gatherBucket = 0;
   // Collectives run beside computation where the machine has two queues (planner/cost/overlap.h). Of plans that are not
   // compiled: those that run have one queue.
   bool overlap = false;

@@ -219,6 +219,8 @@ void CommonFlags::addCompilingTo(Flags& flags) {
   flags.contents("from", &from, "in mode auto: begin from the decisions in this file (weft plan -o)");
   flags.freedoms("without", &without, "what mode auto may not decide, with commas: recompute, zero, pipeline, ...");
   flags.toggle("regather", &regather, "gather values again in backward instead of keeping them");
+  flags.bytes("gather-bucket", &gatherBucket,
+              "most bytes of parameters that one gather in each call makes (2g), 0 = those of the largest");
   flags.toggle("overlap", &overlap,
                "ask for collectives beside computation: of what weft plan makes of --dump-dir's 00-input.mlir");
   flags.offload("offload", &offload,
@@ -254,6 +256,7 @@ CompileOptions CommonFlags::options() const {
   }
   options.zeroOf = zeroOf;
   options.regather = regather;
+  options.gatherBucket = gatherBucket;
   options.departures = departures;
   options.without = without;
   options.from = from;

@@ -72,7 +72,7 @@ class Flags {
 // --mode --devices --mesh --stage-meshes --machine --zero --zero-of --micro --schedule --schedule-file --virtual
 // --memory-limit
 // --recompute
-// --regather --overlap --offload --departures --without --dump-dir --plan-only
+// --regather --gather-bucket --overlap --offload --departures --without --dump-dir --plan-only
 // --steps --init --save --save-nonfinite --seed --threads --trace --check-finite
 struct CommonFlags {
   Mode mode = Mode::kSemi;
@@ -84,6 +84,7 @@ struct CommonFlags {
   std::optional<int64_t> micro;
   int64_t defaultMicro = 1;  // where mode auto does not find them
   bool regather = false;
+  int64_t gatherBucket = 0;
   int64_t departures = 0;
   std::string from;
   Freedoms without;

@@ -5,6 +5,7 @@
 
 #include "ir/dist/dist.h"
 #include "ir/layout/reshard.h"
+#include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -194,10 +195,10 @@ std::vector<Reduction> reductionsIn(const Positions& positions) {
   return reductions;
 }
 
-void formBuckets(Block& body, int64_t bucketBytes, const Links& links) {
+void formBuckets(Block& body, const BucketBytes& most, const Links& links) {
   Positions positions = positionsIn(body);
   const std::vector<Reduction> reductions = reductionsIn(positions);
-  for (const Bucket& bucket : bucketsOf(reductions, bucketBytes)) {
+  for (const Bucket& bucket : bucketsOf(reductions, most)) {
     Members members;
     for (const size_t index : bucket.members) {
       members.push_back(positions.ops[reductions[index].position]);
@@ -227,13 +228,15 @@ class FormBucketsPass : public impl::FormBucketsPassBase<FormBucketsPass> {
   using Base::Base;
 
   void runOnOperation() override {
+    const Decisions* decisions = decisionsOf(getOperation());
+    const BucketBytes most = {bucketBytes, decisions == nullptr ? 0 : decisions->gatherBucket};
     const LogicalResult done = forEachSubmesh(getOperation(), [&](ModuleOp submesh, const Machine& machine) {
       const FailureOr<Mesh> mesh = meshOf(submesh);
       if (failed(mesh) || failed(checkAxes(submesh, *mesh))) {
         return failure();
       }
       for (auto function : submesh.getOps<func::FuncOp>()) {
-        formBuckets(function.getBody().front(), bucketBytes, {machine, *mesh});
+        formBuckets(function.getBody().front(), most, {machine, *mesh});
       }
       return success();
     });

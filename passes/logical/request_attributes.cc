@@ -187,6 +187,7 @@ Entries optionEntries(CompileOptions& options) {
       {"virtual", integer(options.virtualStages)},
       {"recompute", text(options.recompute)},
       {"regather", word(kKeep, kRegather, [&](bool second) { options.regather = second; })},
+      {"gather_bucket", integer(options.gatherBucket)},
       {"overlap", [&options](const std::string& name, Attribute a) { return set(options.overlap, flagOf(name, a)); }},
       {"offload",
        [&options](const std::string& name, Attribute a) {
@@ -402,6 +403,7 @@ void setOptions(mlir::ModuleOp module, const CompileOptions& options) {
   set("virtual", &CompileOptions::virtualStages, integer);
   set("recompute", &CompileOptions::recompute, text);
   set("regather", &CompileOptions::regather, [&](bool again) { return text(again ? kRegather : kKeep); });
+  set("gather_bucket", &CompileOptions::gatherBucket, integer);
   set("overlap", &CompileOptions::overlap, [&](bool overlaps) { return builder.getBoolAttr(overlaps); });
   set("offload", &CompileOptions::offload, [&](Offload offload) { return text(offloadName(offload)); });
   set("clip_norm", &CompileOptions::clipNorm, [&](double norm) { return builder.getF64FloatAttr(norm); });

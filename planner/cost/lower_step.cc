@@ -156,12 +156,7 @@ class InstructionWriter {
 class Lowerer {
  public:
   Lowerer(const GraphView& view, const Decisions& decisions, const AnnotatedStep& step, Prices& prices)
-      : view_(view),
-        decisions_(decisions),
-        step_(step),
-        prices_(prices),
-        meshes_(decisions.meshes()),
-        overlaps_(decisions.overlap) {
+      : view_(view), decisions_(decisions), step_(step), prices_(prices), meshes_(decisions.meshes()) {
     const int64_t count = submeshCount(meshes_.submeshes);
     for (int64_t submesh = 0; submesh < count; ++submesh) {
       std::vector<int64_t> stages;
@@ -190,7 +185,7 @@ class Lowerer {
       WEFT_RETURN_IF_ERROR(leave(r));
     }
     for (SubmeshFunctions& submesh : submeshes_) {
-      made_.submeshes.push_back(submesh.finish(splitsBackward, overlaps_, prices_.machines().of(submesh.number())));
+      made_.submeshes.push_back(submesh.finish(decisions_, splitsBackward, prices_.machines().of(submesh.number())));
     }
     return std::move(made_);
   }
@@ -395,7 +390,6 @@ class Lowerer {
   const AnnotatedStep& step_;
   Prices& prices_;
   StageMeshes meshes_;
-  bool overlaps_;
   const std::vector<std::vector<int>> readers_ = step_.readers();
   std::vector<SubmeshFunctions> submeshes_;
   std::vector<std::set<int>> held_;  // by submesh: the arguments that it reads

@@ -261,9 +261,10 @@ LoweredInstruction joined(const std::vector<LoweredInstruction>& members, const 
 }
 
 // Puts each bucket where its members are needed first.
-void joinBuckets(CutStepFunction& function, const StepProgram& program, const Machine& machine) {
+void joinBuckets(CutStepFunction& function, const StepProgram& program, const Machine& machine,
+                 const BucketBytes& most) {
   std::vector<size_t> positions;
-  const std::vector<Bucket> buckets = bucketsOf(reductionsOf(function, program, positions), kBucketBytes);
+  const std::vector<Bucket> buckets = bucketsOf(reductionsOf(function, program, positions), most);
   if (buckets.empty()) {
     return;
   }
@@ -460,7 +461,8 @@ std::set<std::string> SubmeshFunctions::readByOtherBackwards(const CutStepFuncti
   return names;
 }
 
-SubmeshFunctions::Finished SubmeshFunctions::finish(bool splitsBackward, bool overlaps, const Machine& machine) {
+SubmeshFunctions::Finished SubmeshFunctions::finish(const Decisions& decisions, bool splitsBackward,
+                                                    const Machine& machine) {
   returnCrossings();
   std::map<FunctionKey, CutStepFunction> parts;
   for (auto& [key, function] : functions_) {
@@ -475,7 +477,7 @@ SubmeshFunctions::Finished SubmeshFunctions::finish(bool splitsBackward, bool ov
   }
   Finished finished;
   for (auto& [key, part] : parts) {
-    joinBuckets(part, program_, machine);
+    joinBuckets(part, program_, machine, {.gathered = decisions.gatherBucket});
     fuseAccumulations(part);
     const size_t number = program_.functions.size();
     std::vector<int64_t> senders;
@@ -485,7 +487,7 @@ SubmeshFunctions::Finished SubmeshFunctions::finish(bool splitsBackward, bool ov
     program_.functions.push_back(stepFunctionOf(std::move(part)));
     std::vector<int64_t> before(senders.size());
     std::iota(before.begin(), before.end(), 0);
-    if (overlaps) {
+    if (decisions.overlap) {
       before = overlapCollectives(program_, number, machine);
     }
     for (size_t i = 0; i < before.size(); ++i) {

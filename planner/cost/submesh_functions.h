@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "ir/layout/reshard.h"
 #include "planner/cost/prices.h"
+#include "planner/decisions.h"
 #include "planner/step/step_program.h"
 
 namespace weft {
@@ -100,12 +101,13 @@ class SubmeshFunctions {
   void showToHost(const std::string& name) { program_.visible.insert(name); }
 
   // The program, its backward functions cut in two where `splitsBackward`, its reductions joined into buckets, its
-  // products added to sums where they are made, its collectives beside its computation where `overlaps` (overlap.h).
+  // products added to sums where they are made, its collectives beside its computation where the record says so
+  // (overlap.h).
   struct Finished {
     StepProgram program;
     std::vector<StepReceive> receives;
   };
-  Finished finish(bool splitsBackward, bool overlaps, const Machine& machine);
+  Finished finish(const Decisions& decisions, bool splitsBackward, const Machine& machine);
 
  private:
   void returnCrossings();

@@ -38,6 +38,7 @@ class Deriver {
     }
     record_.zero = commonZeroLevel();
     record_.overlap = request_.overlap && machine_.queues > 1;
+    record_.gatherBucket = request_.gatherBucket;
     record_.offload = request_.offload == Offload::kState ? Offload::kState : Offload::kNone;
     eraseUnused(graph_);
     WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> expansions, mustBeExpanded());

@@ -52,6 +52,10 @@ class Comparison {
     if (a_.summary.offload != b_.summary.offload || a_.summary.offload != Offload::kNone) {
       add("offload", offloadName(a_.summary.offload), offloadName(b_.summary.offload));
     }
+    if (a_.summary.gatherBucket != b_.summary.gatherBucket) {
+      add("bucket of gathers", Unit::kBytes, static_cast<double>(a_.summary.gatherBucket),
+          static_cast<double>(b_.summary.gatherBucket));
+    }
   }
 
   // "h0 ... h5 (6)".

@@ -111,6 +111,7 @@ PlanSummary summaryOf(const Decisions& decisions, const std::set<std::string>& p
   }
   summary.overlap = decisions.overlap;
   summary.offload = decisions.offload;
+  summary.gatherBucket = decisions.gatherBucket;
   if (decisions.prediction) {
     summary.stepSeconds = inSeconds(decisions.prediction->time);
     summary.boundSeconds = inSeconds(decisions.prediction->bound);

@@ -57,6 +57,7 @@ struct PlanSummary {
   std::map<std::string, int64_t> alternatives;
   bool overlap = false;
   Offload offload = Offload::kNone;
+  int64_t gatherBucket = 0;  // Decisions::gatherBucket
   double stepSeconds = 0;
   TimeParts time;  // of it; all 0: not known
   MemorySummary memory;

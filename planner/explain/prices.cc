@@ -112,6 +112,7 @@ class RunnerUps {
     priceMicro();
     priceOverlap();
     priceOffload();
+    priceGatherBucket();
     priceZero();
     priceSchedule();
     priceRecompute();
@@ -212,6 +213,16 @@ class RunnerUps {
       RunnerUp runnerUp;
       offer(offloadName(changed.offload), changed, runnerUp);
       add("offload", offloadName(record_.offload), runnerUp);
+    }
+  }
+
+  void priceGatherBucket() {
+    if (record_.gatherBucket > 0) {
+      CompileOptions changed = plan_.request;
+      changed.gatherBucket = 0;
+      RunnerUp runnerUp;
+      offer("the largest parameter", changed, runnerUp);
+      add("bucket of gathers", absl::StrCat(record_.gatherBucket, " bytes"), runnerUp);
     }
   }
 

@@ -77,6 +77,7 @@ class Comparison {
     expectSame("ZeRO level", zeroText(a_), zeroText(b_));
     expectSame("overlap", a_.overlap, b_.overlap);
     expectSame("offload", offloadName(a_.offload), offloadName(b_.offload));
+    expectSame("bytes of a bucket of gathers", a_.gatherBucket, b_.gatherBucket);
     expectSame("submeshes of stages", submeshesOf(a_), submeshesOf(b_));
     if (a_.schedule.submeshes.size() > 1) {
       expectSame("schedule", a_.schedule.kind, b_.schedule.kind);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "planner/check_request.h"
 #include "planner/search/change_splits.h"
 #include "planner/search/finalists.h"
 #include "planner/search/free_batch_axes.h"
@@ -34,6 +35,8 @@ constexpr int64_t kNeighborPartOfLimited = 4;
 constexpr int64_t kFewestNeighbors = 6;
 // Finalists whose stages are cut anew, beside those with splits under a price of memory.
 constexpr size_t kMostCutAnew = 6;
+// The parts of a rank's memory that a bucket of gathers may have; the first that makes the step shorter is taken.
+constexpr int64_t kGatherBucketParts[] = {32, 128};
 constexpr char kFound[] = "found ";
 
 // Why there is no plan. No plan at all may be left where not one was refused.
@@ -280,6 +283,7 @@ class PlanChooser {
       refined = withBatchAxesFree(std::move(refined), finalists_, request_, plans_);
     }
     WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, withMixedZero(std::move(refined)));
+    WEFT_RETURN_IF_ERROR(joinGathers(chosen));
     chosen = changeSplits(std::move(chosen), request_, predict_);
     chosen.notes.push_back(noteOf(kFound));
     return chosen;
@@ -357,6 +361,30 @@ class PlanChooser {
     absl::StatusOr<ClosedRequest> mixed = mixZero(std::move(plan), request_, predictMixed);
     others_ -= plans_.asked() - asked;  // it has counted them
     return mixed;
+  }
+
+  // Parameters that are gathered in each call take less time in fewer, larger gathers over many ranks, and more room.
+  absl::Status joinGathers(ClosedRequest& plan) {
+    const std::vector<ArgumentDecision>& arguments = plan.attempt.decisions.arguments;
+    const bool gathers = std::any_of(arguments.begin(), arguments.end(), [](const ArgumentDecision& argument) {
+      return argument.gather == GatherPolicy::kEachCall;
+    });
+    WEFT_ASSIGN_OR_RETURN(const MemoryLimits limits, memoryLimitsOf(request_));
+    if (!gathers || limits.least() == 0 || request_.gatherBucket > 0 || !request_.may(Freedom::kGathers)) {
+      return absl::OkStatus();
+    }
+    for (const int64_t part : kGatherBucketParts) {
+      ClosedRequest joined = plan;
+      joined.request.gatherBucket = limits.least() / part;
+      const Picoseconds useless = uselessBeside(plan.attempt);
+      absl::StatusOr<Attempt> made = plans_.ofChanged(plan.graph, joined.request, plan.bytePrice, useless);
+      if (made.ok() && isBetter(*made, plan.attempt)) {
+        joined.attempt = *std::move(made);
+        plan = std::move(joined);
+        break;
+      }
+    }
+    return absl::OkStatus();
   }
 
   // `how`: the first of the finalists was found, or the record is kept beside all of them.

@@ -107,6 +107,7 @@ CompileOptions requestOf(const Decisions& record, const CompileOptions& request,
   closed.virtualStages = staged ? record.schedule.virtualStages : 0;
   closed.regather = std::any_of(record.operators.begin(), record.operators.end(),
                                 [](const OperatorDecision& op) { return op.gather == GatherPolicy::kEachCall; });
+  closed.gatherBucket = record.gatherBucket;
   closed.from.clear();
   closed.decisions.clear();
   closed.dumpDir.clear();
@@ -214,6 +215,9 @@ void RecordedPlan::keepZero() {
     closed_->regather = request_.regather;
   }
   closed_->regather = (closed_->regather && request_.may(Freedom::kGathers)) || request_.regather;
+  if (request_.gatherBucket > 0 || !request_.may(Freedom::kGathers)) {
+    closed_->gatherBucket = request_.gatherBucket;
+  }
   const bool isOther =
       std::any_of(record_.arguments.begin(), record_.arguments.end(), [&](const ArgumentDecision& argument) {
         return zeroLevelOf(closed_->zeroOf, argument.name, *closed_->zero) !=

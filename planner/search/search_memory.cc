@@ -10,11 +10,11 @@ namespace {
 // Every word of a request: one that is added does not compile until it has its place here.
 auto wordsOf(const CompileOptions& options) {
   const auto& [mode, mesh, stageMeshes, devices, machine, micro, zero, zeroOf, fill, schedule, scheduleTable,
-               virtualStages, memoryLimit, recompute, regather, overlap, offload, clipNorm, seed, gradientOutputs,
-               layouts, stages, maxStages, without, departures, from, dumpDir, decisions] = options;
+               virtualStages, memoryLimit, recompute, regather, gatherBucket, overlap, offload, clipNorm, seed,
+               gradientOutputs, layouts, stages, maxStages, without, departures, from, dumpDir, decisions] = options;
   return std::tie(micro, mesh, zero, regather, mode, stageMeshes, devices, zeroOf, fill, schedule, scheduleTable,
-                  virtualStages, memoryLimit, recompute, overlap, offload, clipNorm, seed, gradientOutputs, layouts,
-                  stages, maxStages, without, departures, from, dumpDir, decisions, machine);
+                  virtualStages, memoryLimit, recompute, gatherBucket, overlap, offload, clipNorm, seed,
+                  gradientOutputs, layouts, stages, maxStages, without, departures, from, dumpDir, decisions, machine);
 }
 
 }  // namespace

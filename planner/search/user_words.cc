@@ -41,6 +41,8 @@ std::vector<UserWord> optionWords(const CompileOptions& request, int64_t ranks) 
   addIf(request.recompute != "auto", absl::StrCat("recompute ", request.recompute),
         [](CompileOptions& options) { options.recompute = "auto"; });
   addIf(request.regather, "regather", [](CompileOptions& options) { options.regather = false; });
+  addIf(request.gatherBucket > 0, absl::StrCat("buckets of gathers of ", request.gatherBucket, " bytes"),
+        [](CompileOptions& options) { options.gatherBucket = 0; });
   addIf(request.offload == Offload::kState, absl::StrCat("offload ", offloadName(request.offload)),
         [](CompileOptions& options) { options.offload = Offload::kAuto; });
   addIf(request.maxStages > 0, absl::StrCat("at most ", request.maxStages, " stages"),

@@ -12,14 +12,18 @@ constexpr int64_t kFewBuckets = 4;
 
 class BucketFormer {
  public:
-  BucketFormer(const std::vector<Reduction>& reductions, int64_t bucketBytes)
-      : reductions_(reductions), bucketBytes_(bucketBytes), open_(reductions.size()), places_(positions(), 0) {
+  BucketFormer(const std::vector<Reduction>& reductions, const BucketBytes& most)
+      : reductions_(reductions),
+        bucketBytes_(most.operands),
+        gatheredBytes_(most.gathered),
+        open_(reductions.size()),
+        places_(positions(), 0) {
     std::iota(open_.begin(), open_.end(), 0);
     std::iota(places_.begin(), places_.end(), 0);
     for (const Reduction& reduction : reductions) {
       savingBytes_ += reduction.limit == BucketLimit::kQuarter ? reduction.bytes : 0;
       roomBytes_ += reduction.savesRoom ? reduction.bytes : 0;
-      largestResult_ = std::max(largestResult_, reduction.limit == BucketLimit::kLargest ? reduction.resultBytes : 0);
+      gatheredBytes_ = std::max(gatheredBytes_, reduction.limit == BucketLimit::kLargest ? reduction.resultBytes : 0);
     }
   }
 
@@ -92,7 +96,7 @@ class BucketFormer {
     for (const size_t index : open_) {
       const Reduction& other = reductions_[index];
       const bool fits = bytes + other.bytes <= limitOf(index) &&
-                        (other.limit != BucketLimit::kLargest || results + other.resultBytes <= largestResult_);
+                        (other.limit != BucketLimit::kLargest || results + other.resultBytes <= gatheredBytes_);
       if (fits && !contains(bucket.members, index) && mayJoin(index, bucket)) {
         bucket.members.push_back(index);
         bytes += other.bytes;
@@ -195,17 +199,17 @@ class BucketFormer {
 
   const std::vector<Reduction>& reductions_;
   const int64_t bucketBytes_;
-  int64_t savingBytes_ = 0;    // of all that are limited to a quarter of them
-  int64_t roomBytes_ = 0;      // of all that save room
-  int64_t largestResult_ = 0;  // of those that are limited to it
+  int64_t gatheredBytes_;    // of the results of a bucket that are limited to the largest or to what is given
+  int64_t savingBytes_ = 0;  // of all that are limited to a quarter of them
+  int64_t roomBytes_ = 0;    // of all that save room
   std::vector<size_t> open_;
   std::vector<int64_t> places_;  // where each position's operation stands now: any ascending numbers
 };
 
 }  // namespace
 
-std::vector<Bucket> bucketsOf(const std::vector<Reduction>& reductions, int64_t bucketBytes) {
-  return BucketFormer(reductions, bucketBytes).run();
+std::vector<Bucket> bucketsOf(const std::vector<Reduction>& reductions, const BucketBytes& most) {
+  return BucketFormer(reductions, most).run();
 }
 
 }  // namespace weft

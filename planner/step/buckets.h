@@ -12,7 +12,8 @@
 // gathers of what the function returns. Where four buckets cannot hold all of that, they take one after another as it
 // is made, and what is more than half a bucket stays alone: else large ones would wait for small ones of other layers.
 // A gather of an argument that the function does not return (ZeRO-3) takes its room only while it is read: the results
-// of a bucket of such have at most the bytes of the largest, whose room is needed in any case.
+// of a bucket of such have at most the bytes of the largest, whose room is needed in any case, or as many as are given
+// for them: over many ranks the latency of a gather counts, and fewer of them take less time for more room.
 //
 // Two gradients, made at positions 0 and 1 and read at 4 and 5: one bucket just before 4.
 //
@@ -27,6 +28,11 @@ namespace weft {
 
 // Bytes of operands that one bucket has at most, where nobody says otherwise.
 inline constexpr int64_t kBucketBytes = int64_t{64} << 20;
+
+struct BucketBytes {
+  int64_t operands = kBucketBytes;
+  int64_t gathered = 0;  // results of gathers that kLargest limits, where these may be more than the largest
+};
 
 // What limits a bucket beside the bytes that it may have in any case.
 enum class BucketLimit : uint8_t { kNone, kQuarter, kLargest };
@@ -51,8 +57,8 @@ struct Bucket {
   int64_t before = 0;
 };
 
-// The buckets in the order in which they are to be made; reductions that stay as they are are in none. A bucket has at
-// most `bucketBytes` of operands.
-std::vector<Bucket> bucketsOf(const std::vector<Reduction>& reductions, int64_t bucketBytes);
+// The buckets in the order in which they are to be made; reductions that stay as they are are in none. `most`: of one
+// bucket.
+std::vector<Bucket> bucketsOf(const std::vector<Reduction>& reductions, const BucketBytes& most);
 
 }  // namespace weft

@@ -76,6 +76,7 @@ std::vector<Case> cases() {
       {"zero2", megatron(), {.mesh = "dp=2,tp=2", .micro = 2, .zero = 2}},
       {"zero3", megatron(), {.mesh = "dp=2,tp=2", .zero = 3}},
       {"zero3_regather", config(), {.mesh = "dp=4", .zero = 3, .regather = true}},
+      {"zero3_gather_bucket", config(), {.mesh = "dp=4", .zero = 3, .regather = true, .gatherBucket = 65536}},
       {"one_f_one_b", staged(2), {.mesh = "dp=2", .micro = 4, .schedule = "1f1b"}},
       {"interleaved", staged(4), {.micro = 4, .schedule = "interleaved", .virtualStages = 2}},
       {"zero_bubble", staged(2), {.mesh = "tp=2", .micro = 4, .schedule = "zb_h1"}},

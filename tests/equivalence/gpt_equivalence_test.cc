@@ -111,6 +111,7 @@ absl::StatusOr<GptCase> gptCase(uint64_t seed) {
   made.options.zero = generator() % 2 == 0 ? 0 : static_cast<int>(1 + generator() % 3);
   made.options.zeroOf = randomLevels(seed);
   made.options.regather = generator() % 2 == 0;
+  made.options.gatherBucket = made.options.regather && seed % 2 == 0 ? 8192 : 0;
   made.options.clipNorm = 0.5;
   made.stages = std::vector<int64_t>{1, 2, 3, 4, 6}[generator() % 5];
   made.options.recompute =

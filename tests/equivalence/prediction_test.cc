@@ -237,8 +237,8 @@ TEST(PredictionTest, AProductThatAddsTakesWhatThePlanGivesIt) {
   }
 }
 
-// Eight layers whose gradients are reduced into shards in each of two micro-batches: in quarters.
-TEST(PredictionTest, BucketsThatSaveRoomAreThoseOfThePlan) {
+// Eight layers of 8 x 8 on two ranks, in two micro-batches, with these options.
+absl::StatusOr<Compared> compareLayers(const std::string& options) {
   std::string arguments, body, value = "%x";
   for (int layer = 0; layer < 8; ++layer) {
     absl::StrAppend(&arguments, ", %w", layer, R"mlir(: tensor<8x8xf32> {nn.kind = "parameter", nn.name = "w)mlir",
@@ -247,23 +247,46 @@ TEST(PredictionTest, BucketsThatSaveRoomAreThoseOfThePlan) {
                     " : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>\n");
     value = absl::StrCat("%h", layer);
   }
-  const absl::StatusOr<Compared> compared = compare(
-      absl::StrCat(R"mlir(module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, nn.options = {zero = 2 : i64},
-                   nn.optimizer = {kind = "adamw"}} {
+  return compare(absl::StrCat(R"mlir(module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, nn.options = {)mlir",
+                              options,
+                              R"mlir(}, nn.optimizer = {kind = "adamw"}} {
   func.func @step(%x: tensor<8x8xf32> {nn.kind = "input", nn.name = "x"})mlir",
-                   arguments, R"mlir() -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"}) {
+                              arguments, R"mlir() -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"}) {
 )mlir",
-                   body, "    %loss = nn.sum_squares ", value, R"mlir( : (tensor<8x8xf32>) -> tensor<f32>
+                              body, "    %loss = nn.sum_squares ", value, R"mlir( : (tensor<8x8xf32>) -> tensor<f32>
     return %loss : tensor<f32>
   }
 })mlir"));
+}
+
+void expectAlike(const Compared& compared) {
+  EXPECT_EQ(packedBytes(compared.predicted.submeshes[0]), packedBytes(*submeshesOf(compared.plan)[0]))
+      << regionsText(*submeshesOf(compared.plan)[0], compared.predicted.submeshes[0]);
+  const absl::StatusOr<double> exact = stepSeconds(compared.plan, *machineOf(compared.plan));
+  ASSERT_TRUE(exact.ok()) << exact.status();
+  EXPECT_NEAR(inSeconds(compared.predicted.stepTime()) / *exact, 1, 0.01);
+}
+
+// Gradients are reduced into shards in each of the micro-batches: in quarters.
+TEST(PredictionTest, BucketsThatSaveRoomAreThoseOfThePlan) {
+  const absl::StatusOr<Compared> compared = compareLayers("zero = 2 : i64");
   ASSERT_TRUE(compared.ok()) << compared.status();
   EXPECT_EQ(statisticsOf(compared->plan).byFunction.at("backward").at("reduce_scatter"), 4);
-  EXPECT_EQ(packedBytes(compared->predicted.submeshes[0]), packedBytes(*submeshesOf(compared->plan)[0]))
-      << regionsText(*submeshesOf(compared->plan)[0], compared->predicted.submeshes[0]);
-  const absl::StatusOr<double> exact = stepSeconds(compared->plan, *machineOf(compared->plan));
-  ASSERT_TRUE(exact.ok()) << exact.status();
-  EXPECT_NEAR(inSeconds(compared->predicted.stepTime()) / *exact, 1, 0.01);
+  expectAlike(*compared);
+}
+
+// Weights of 256 bytes are gathered one by one, or three at a time. The backward pass reads all but the first.
+TEST(PredictionTest, BucketsOfGathersAreThoseOfThePlan) {
+  for (const auto& [bytes, forward, backward] : {std::tuple(0, 8, 7), std::tuple(768, 3, 3)}) {
+    SCOPED_TRACE(bytes);
+    const absl::StatusOr<Compared> compared =
+        compareLayers(absl::StrCat("zero = 3 : i64, regather = \"regather\", gather_bucket = ", bytes, " : i64"));
+    ASSERT_TRUE(compared.ok()) << compared.status();
+    const auto counts = statisticsOf(compared->plan).byFunction;
+    EXPECT_EQ(counts.at("forward").at("all_gather"), forward);
+    EXPECT_EQ(counts.at("backward").at("all_gather"), backward);
+    expectAlike(*compared);
+  }
 }
 
 TEST(PredictionTest, PeakAndSecondsAreThoseOfThePlan) {

@@ -15,7 +15,7 @@ using ::testing::StartsWith;
 // Two stages on meshes of their own; every entry that a record can have.
 Json record() {
   return *parseJson(R"({
-    "mesh": "dp=2,micro=2", "zero": 1, "precision": "bf16", "overlap": true, "offload": "state",
+    "mesh": "dp=2,micro=2", "zero": 1, "precision": "bf16", "overlap": true, "offload": "state", "gather_bucket": 4096,
     "schedule": {"kind": "1f1b", "virtual": 1, "submeshes": [0, 1], "considered": [{"kind": "gpipe", "seconds": 0.5}]},
     "stage_meshes": "dp=2;dp=4", "stripes": 4,
     "rewrites": [{"expand": 7, "of": "softmax"}, {"prologue": 8, "operand": 1}, {"regroup": 9, "groups": [[1, 2], [0]]}],
@@ -62,6 +62,7 @@ TEST(DecisionsText, ReadsWhatItPrints) {
   EXPECT_EQ(decisions->reshards[0].id, -1);
   EXPECT_TRUE(decisions->overlap);
   EXPECT_EQ(decisions->offload, Offload::kState);
+  EXPECT_EQ(decisions->gatherBucket, 4096);
   const std::string text = printDecisions(*decisions);
   EXPECT_EQ(printDecisions(*parseDecisions(text)), text);
   for (const auto& [name, value] : given.items()) {
@@ -91,6 +92,7 @@ TEST(DecisionsText, ErrorsNameEntryAndWhatWasExpected) {
       {"/zero", "1.5", "decisions: zero: found 1.5"},
       {"/offload", "\"auto\"", "decisions: offload: found 'auto', expected one of none, state"},
       {"/offload", "7", "decisions: offload: found 7, expected a text"},
+      {"/gather_bucket", "0", "decisions: gather_bucket: found 0, expected an integer of at least 1"},
       {"/operators/0/gather", "\"once_per_step\"",
        "decisions: operators[0].gather: found once_per_step, expected none or"},
       {"/operators/0/gather", "\"never\"", "decisions: operators[0].gather: found "},

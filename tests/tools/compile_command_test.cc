@@ -108,6 +108,8 @@ INSTANTIATE_TEST_SUITE_P(
         entry("Recompute", "recompute = true", {"nn.options.recompute = true", "text"}),
         entry("RecomputeName", "recompute = \"tahn\"", {"'tahn'", "nearest is 'tanh'"}),
         entry("Regather", "regather = true", {"nn.options.regather = true", "\"keep\" or \"regather\""}),
+        entry("GatherBucket", "gather_bucket = -1 : i64", {"gatherBucket = -1"}),
+        entry("GatherBucketType", "gather_bucket = \"1\"", {"nn.options.gather_bucket = \"1\"", "integer"}),
         entry("Overlap", "overlap = \"yes\"", {"nn.options.overlap = \"yes\"", "true or false"}),
         entry("Offload", "offload = \"stat\"", {"offload 'stat' is unknown", "'state'"}),
         entry("Clip", "clip_norm = 0x7FF8000000000000 : f64", {"clipNorm = nan"}),

@@ -171,6 +171,9 @@ std::string optionsCode(const CompileOptions& options) {
   if (options.regather) {
     set("regather", "true");
   }
+  if (options.gatherBucket > 0) {
+    set("gatherBucket", absl::StrCat(options.gatherBucket));
+  }
   if (options.overlap) {
     set("overlap", "true");
   }

@@ -126,6 +126,9 @@ void printSummary(const PlanSummary& summary) {
   if (summary.offload != Offload::kNone) {
     rows.push_back({"offload", "the optimizer's state, in the host's memory"});
   }
+  if (summary.gatherBucket > 0) {
+    rows.push_back({"gathers", absl::StrCat("in each call in buckets of up to ", mebibytes(summary.gatherBucket))});
+  }
   rows.push_back({"time", timeText(summary)});
   if (summary.time.sum() > 0) {
     rows.push_back({"time by part", partsText(summary.time)});
@@ -179,6 +182,9 @@ Json jsonOf(const PlanSummary& summary) {
   }
   if (summary.overlap) {
     json["overlap"] = true;
+  }
+  if (summary.gatherBucket > 0) {
+    json["gather_bucket"] = summary.gatherBucket;
   }
   if (summary.offload != Offload::kNone) {
     json["offload"] = offloadName(summary.offload);

@@ -13,6 +13,13 @@
 namespace weft::tools {
 namespace {
 
+absl::StatusOr<int64_t> bytesOf(const Flags& flags, const std::string& name) {
+  const absl::StatusOr<int64_t> bytes = parseBytes(flags.text(name));
+  return bytes.ok() ? bytes
+                    : absl::InvalidArgumentError(
+                          absl::StrCat("--", name, " takes bytes (40g, 512mi), not '", flags.text(name), "'"));
+}
+
 // Ranges are those of the request.
 absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
   if (flags.has("mode")) {
@@ -42,12 +49,7 @@ absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
     WEFT_ASSIGN_OR_RETURN(options.without, parseFreedoms(flags.text("without")));
   }
   if (flags.has("memory-limit")) {
-    const absl::StatusOr<int64_t> bytes = parseBytes(flags.text("memory-limit"));
-    if (!bytes.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--memory-limit takes bytes (40g, 512mi), not '", flags.text("memory-limit"), "'"));
-    }
-    options.memoryLimit = *bytes;
+    WEFT_ASSIGN_OR_RETURN(options.memoryLimit, bytesOf(flags, "memory-limit"));
   }
   if (flags.has("machine")) {
     WEFT_ASSIGN_OR_RETURN(options.machine, machineText(flags));
@@ -69,6 +71,9 @@ absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
   }
   options.recompute = flags.has("recompute") ? flags.text("recompute") : options.recompute;
   options.regather = options.regather || flags.has("regather");
+  if (flags.has("gather-bucket")) {
+    WEFT_ASSIGN_OR_RETURN(options.gatherBucket, bytesOf(flags, "gather-bucket"));
+  }
   return absl::OkStatus();
 }
 
@@ -95,6 +100,8 @@ const std::vector<Flag>& requestFlags() {
       {"virtual-stages", Flag::kOptional, "pipeline stages on each rank"},
       {"recompute", Flag::kOptional, "what backward recomputes: auto, full, none, or names of operators (gelu,h*.ln?)"},
       {"regather", Flag::kSwitch, "gather parameters under ZeRO 3 in each call that reads them"},
+      {"gather-bucket", Flag::kOptional,
+       "most bytes of parameters that one such gather makes (2g); default: those of the largest"},
   };
   return flags;
 }

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "planner/search/pipeline_shape.h"
@@ -114,6 +115,41 @@ TEST(ChoosePlan, TheBestIsHeldAgainstItsNeighbors) {
   const absl::StatusOr<ClosedRequest> chosen = chosenBy(predict, graph, request);
   ASSERT_TRUE(chosen.ok()) << chosen.status();
   EXPECT_EQ(chosen->request.microBatches(), 2 * *first);
+}
+
+// The best plan gathers in each call, and takes less time with that part of the memory for a bucket of them.
+TEST(ChoosePlan, GathersInEachCallAreJoined) {
+  const ProgramGraph graph = chainProgram({.layers = 2, .rows = 64, .width = 64}).graph;
+  constexpr int64_t kLimit = int64_t{1} << 30;
+  const auto chosenWhere = [&](int64_t shortest, GatherPolicy gather, CompileOptions request, int64_t& most) {
+    const Predict predict = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double>,
+                                Picoseconds) -> absl::StatusOr<Attempt> {
+      most = std::max(most, closed.gatherBucket);
+      Attempt made = attemptOf(closed, closed.gatherBucket == shortest ? 9 : 10);
+      made.decisions.arguments.push_back({.name = "w0", .gather = gather});
+      return made;
+    };
+    const absl::StatusOr<ClosedRequest> chosen = chosenBy(predict, graph, request);
+    return chosen.ok() ? chosen->request.gatherBucket : -1;
+  };
+  const CompileOptions open = {.mode = Mode::kAuto, .mesh = "dp=4", .memoryLimit = kLimit};
+  int64_t most = 0;
+  EXPECT_EQ(chosenWhere(kLimit / 32, GatherPolicy::kEachCall, open, most), kLimit / 32);
+  EXPECT_EQ(chosenWhere(kLimit / 128, GatherPolicy::kEachCall, open, most), kLimit / 128);
+  EXPECT_EQ(chosenWhere(0, GatherPolicy::kEachCall, open, most), 0) << "no shorter";
+  EXPECT_EQ(std::exchange(most, 0), kLimit / 32);
+  EXPECT_EQ(chosenWhere(kLimit / 32, GatherPolicy::kOncePerStep, open, most), 0);
+  CompileOptions unlimited = open;
+  unlimited.memoryLimit = 0;
+  EXPECT_EQ(chosenWhere(kLimit / 32, GatherPolicy::kEachCall, unlimited, most), 0);
+  CompileOptions without = open;
+  without.without = {Freedom::kGathers};
+  EXPECT_EQ(chosenWhere(kLimit / 32, GatherPolicy::kEachCall, without, most), 0);
+  EXPECT_EQ(most, 0) << "not asked for";
+  CompileOptions pinned = open;
+  pinned.gatherBucket = 4096;
+  EXPECT_EQ(chosenWhere(kLimit / 32, GatherPolicy::kEachCall, pinned, most), 4096);
+  EXPECT_EQ(most, 4096);
 }
 
 // A sketch of one stage and a neighbor of the best may be the same plan.

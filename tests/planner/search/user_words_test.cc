@@ -50,6 +50,7 @@ TEST(UserWords, OptionsOneByOne) {
   request.virtualStages = 1;
   request.recompute = "full";
   request.regather = true;
+  request.gatherBucket = 4096;
   request.offload = Offload::kState;
   request.maxStages = 2;
   request.stages = {{"w0", {0}}};
@@ -57,14 +58,15 @@ TEST(UserWords, OptionsOneByOne) {
   request.layouts = {{"w0", "[{tp},{}]"}, {"w1", "[{},{tp}]"}};
   const ProgramGraph graph = layers();
   const std::vector<UserWord> words = userWords(request, graph, 8);
-  EXPECT_THAT(textsOf(words), ElementsAre("mesh dp=2,tp=2", "micro-batches 4", "ZeRO level 0", "schedule 1f1b",
-                                          "1 stages on each submesh", "recompute full", "regather", "offload state",
-                                          "at most 2 stages", "stages of parameters", "ZeRO level 3 of w0",
-                                          "ZeRO level 1 of w*", "layout of w0 [{tp},{}]", "layout of w1 [{},{tp}]"));
+  EXPECT_THAT(textsOf(words),
+              ElementsAre("mesh dp=2,tp=2", "micro-batches 4", "ZeRO level 0", "schedule 1f1b",
+                          "1 stages on each submesh", "recompute full", "regather", "buckets of gathers of 4096 bytes",
+                          "offload state", "at most 2 stages", "stages of parameters", "ZeRO level 3 of w0",
+                          "ZeRO level 1 of w*", "layout of w0 [{tp},{}]", "layout of w1 [{},{tp}]"));
   const PlanQuestion open = without(words, {graphForAll(graph), request});
   EXPECT_EQ(open.request.devices, 8) << "of the mesh";
   EXPECT_THAT(userWords(open.request, graph, 8), IsEmpty());
-  EXPECT_THAT(textsOf(userWords(without({words[10]}, {graphForAll(graph), request}).request, graph, 8)),
+  EXPECT_THAT(textsOf(userWords(without({words[11]}, {graphForAll(graph), request}).request, graph, 8)),
               ::testing::Contains("layout of w1 [{},{tp}]"));
 }
 

@@ -17,31 +17,31 @@ using ::testing::ElementsAre;
 constexpr int64_t kNoLimit = int64_t{1} << 40;
 
 TEST(BucketsTest, JoinsJustBeforeTheFirstReader) {
-  const std::vector<Bucket> buckets = bucketsOf({{0, 64, 2, {4}, {0}}, {0, 64, 3, {5}, {1}}}, kNoLimit);
+  const std::vector<Bucket> buckets = bucketsOf({{0, 64, 2, {4}, {0}}, {0, 64, 3, {5}, {1}}}, {kNoLimit});
   ASSERT_EQ(buckets.size(), 1u);
   EXPECT_THAT(buckets[0].members, ElementsAre(0u, 1u));
   EXPECT_EQ(buckets[0].before, 4);
 }
 
 TEST(BucketsTest, OnlyEqualKeysWhoseOperandsExistByThen) {
-  EXPECT_TRUE(bucketsOf({{0, 64, 2, {4}, {0}}, {1, 64, 3, {5}, {1}}}, kNoLimit).empty());
+  EXPECT_TRUE(bucketsOf({{0, 64, 2, {4}, {0}}, {1, 64, 3, {5}, {1}}}, {kNoLimit}).empty());
   // The second one's operand is made behind the first one's reader.
-  EXPECT_TRUE(bucketsOf({{0, 64, 1, {2}, {0}}, {0, 64, 4, {5}, {3}}}, kNoLimit).empty());
+  EXPECT_TRUE(bucketsOf({{0, 64, 1, {2}, {0}}, {0, 64, 4, {5}, {3}}}, {kNoLimit}).empty());
   // The second reads the first.
-  EXPECT_TRUE(bucketsOf({{0, 64, 1, {2}, {0}}, {0, 64, 2, {3}, {1}}}, kNoLimit).empty());
-  EXPECT_TRUE(bucketsOf({}, kNoLimit).empty());
+  EXPECT_TRUE(bucketsOf({{0, 64, 1, {2}, {0}}, {0, 64, 2, {3}, {1}}}, {kNoLimit}).empty());
+  EXPECT_TRUE(bucketsOf({}, {kNoLimit}).empty());
 }
 
 TEST(BucketsTest, TakesWhatFitsSoonestNeededFirst) {
   const std::vector<Reduction> reductions = {{0, 60, 1, {9}, {0}}, {0, 60, 2, {7}, {0}}, {0, 30, 3, {8}, {0}}};
-  std::vector<Bucket> buckets = bucketsOf(reductions, 100);
+  std::vector<Bucket> buckets = bucketsOf(reductions, {100});
   ASSERT_EQ(buckets.size(), 1u);
   EXPECT_THAT(buckets[0].members, ElementsAre(1u, 2u));
   EXPECT_EQ(buckets[0].before, 7);
-  buckets = bucketsOf(reductions, 150);
+  buckets = bucketsOf(reductions, {150});
   ASSERT_EQ(buckets.size(), 1u);
   EXPECT_THAT(buckets[0].members, ElementsAre(0u, 1u, 2u));
-  EXPECT_TRUE(bucketsOf(reductions, 80).empty());
+  EXPECT_TRUE(bucketsOf(reductions, {80}).empty());
 }
 
 // What a member reads is needed where the bucket stands: c joins d before 4, so that a is needed sooner than b, and
@@ -53,7 +53,7 @@ TEST(BucketsTest, PlacesAreLookedUpAnew) {
       {1, 8, 6, {8}, {1}},  // c reads a, joins d before 4
       {1, 8, 3, {4}, {0}},  // d
   };
-  const std::vector<Bucket> buckets = bucketsOf(reductions, kNoLimit);
+  const std::vector<Bucket> buckets = bucketsOf(reductions, {kNoLimit});
   ASSERT_EQ(buckets.size(), 2u);
   EXPECT_THAT(buckets[0].members, ElementsAre(3u, 2u));
   EXPECT_EQ(buckets[0].before, 4);
@@ -111,7 +111,7 @@ TEST(BucketsTest, RandomFunctionsStayInOrder) {
       line.push_back(static_cast<int>(i));
     }
     std::map<int, int> bucketOf;
-    for (const Bucket& bucket : bucketsOf(reductions, most)) {
+    for (const Bucket& bucket : bucketsOf(reductions, {most})) {
       ASSERT_GE(bucket.members.size(), 2u);
       ASSERT_LE(static_cast<int64_t>(bucket.members.size()), most);
       std::vector<int> members;
@@ -183,7 +183,7 @@ TEST(BucketsTest, FewestBuckets) {
       intervals.emplace_back(3 * i, reader);
     }
     size_t collectives = reductions.size();
-    for (const Bucket& bucket : bucketsOf(reductions, kNoLimit)) {
+    for (const Bucket& bucket : bucketsOf(reductions, {kNoLimit})) {
       collectives -= bucket.members.size() - 1;
     }
     std::vector<std::pair<int64_t, int64_t>> groups;
@@ -197,7 +197,7 @@ TEST(BucketsTest, WhatSavesRoomIsReducedInQuartersAsSoonAsItExists) {
   for (int64_t i = 0; i < 8; ++i) {
     reductions.push_back({0, 64, 2 * i + 1, {16 + i}, {2 * i}, BucketLimit::kQuarter, true});
   }
-  std::vector<Bucket> buckets = bucketsOf(reductions, kNoLimit);
+  std::vector<Bucket> buckets = bucketsOf(reductions, {kNoLimit});
   ASSERT_EQ(buckets.size(), 4U);
   for (size_t b = 0; b < 4; ++b) {
     EXPECT_THAT(buckets[b].members, ElementsAre(2 * b, 2 * b + 1));
@@ -207,7 +207,7 @@ TEST(BucketsTest, WhatSavesRoomIsReducedInQuartersAsSoonAsItExists) {
     reduction.limit = BucketLimit::kNone;
     reduction.savesRoom = false;
   }
-  buckets = bucketsOf(reductions, kNoLimit);
+  buckets = bucketsOf(reductions, {kNoLimit});
   ASSERT_EQ(buckets.size(), 1U);
   EXPECT_EQ(buckets[0].before, 16);
 }
@@ -219,7 +219,7 @@ TEST(BucketsTest, WhatSavesRoomMovesAlone) {
   for (int64_t i = 0; i < 3; ++i) {
     reductions.push_back({0, 64, 5 + i, {8 + i}, {2 * i}, BucketLimit::kNone, true});
   }
-  const std::vector<Bucket> buckets = bucketsOf(reductions, 100);
+  const std::vector<Bucket> buckets = bucketsOf(reductions, {100});
   ASSERT_EQ(buckets.size(), 2U);
   for (size_t b = 0; b < 2; ++b) {
     EXPECT_THAT(buckets[b].members, ElementsAre(b));
@@ -236,11 +236,11 @@ TEST(BucketsTest, WhatIsReadOnceIsGatheredInBucketsOfTheLargest) {
     reductions.push_back({0, 1, 4 * layer, {4 * layer + 1}, {}, BucketLimit::kLargest, false, weight});
     reductions.push_back({0, 1, 4 * layer + 2, {4 * layer + 3}, {}, BucketLimit::kLargest, false, 1});
   }
-  const std::vector<Bucket> buckets = bucketsOf(reductions, kNoLimit);
+  const std::vector<Bucket> buckets = bucketsOf(reductions, {kNoLimit});
   ASSERT_EQ(buckets.size(), 1U);
   EXPECT_THAT(buckets[0].members, ElementsAre(0, 1, 3, 5));
   EXPECT_EQ(buckets[0].before, 1);
-  const std::vector<Bucket> limited = bucketsOf(reductions, 2);
+  const std::vector<Bucket> limited = bucketsOf(reductions, {2});
   ASSERT_EQ(limited.size(), 2U);
   EXPECT_THAT(limited[0].members, ElementsAre(0, 1));
   EXPECT_THAT(limited[1].members, ElementsAre(3, 4));
@@ -252,7 +252,22 @@ TEST(BucketsTest, ResultsAreHeldAgainstTheLargestResult) {
   for (int64_t layer = 1; layer < 4; ++layer) {
     reductions.push_back({0, 1, 2 * layer, {2 * layer + 1}, {}, BucketLimit::kLargest, false, 100});
   }
-  EXPECT_TRUE(bucketsOf(reductions, kNoLimit).empty());
+  EXPECT_TRUE(bucketsOf(reductions, {kNoLimit}).empty());
+}
+
+// More than the largest, where that is given; less changes nothing.
+TEST(BucketsTest, GatheredBytesMayBeMoreThanTheLargest) {
+  std::vector<Reduction> reductions;
+  for (int64_t layer = 0; layer < 5; ++layer) {
+    reductions.push_back({0, 1, 2 * layer, {2 * layer + 1}, {}, BucketLimit::kLargest, false, 100});
+  }
+  EXPECT_TRUE(bucketsOf(reductions, {kNoLimit, 50}).empty());
+  EXPECT_TRUE(bucketsOf(reductions, {kNoLimit, 199}).empty());
+  const std::vector<Bucket> buckets = bucketsOf(reductions, {kNoLimit, 200});
+  ASSERT_EQ(buckets.size(), 2U);
+  EXPECT_THAT(buckets[0].members, ElementsAre(0, 1));
+  EXPECT_THAT(buckets[1].members, ElementsAre(2, 3));
+  EXPECT_TRUE(bucketsOf(reductions, {1, 200}).empty()) << "operands";
 }
 
 }  // namespace
