@@ -285,6 +285,9 @@ TEST(PlanWords, PastedLinesCompileToTheSamePlan) {
                               ".shard({{\"dp\", \"\"}, {\"\", \"tp\"}})  // plan_words_test.cc:"));
   EXPECT_THAT(code, HasSubstr(".shard({{\"\", \"\"}})                // plan_words_test.cc:"));
   EXPECT_EQ(std::count(code.begin(), code.end(), '\n'), 6) << code;
+  PlanWords gathering = *words;
+  gathering.options.gatherBucket = 4096;
+  EXPECT_THAT(tools::codeOf(gathering, **asked.problem().graphs(1)), HasSubstr("\noptions.gatherBucket = 4096;\n"));
 
   CompileOptions pasted;
   pasted.mesh = "dp=2,tp=2";

@@ -49,6 +49,7 @@ struct Request {
   std::string recompute = "none";
   std::string machine = {};
   int64_t devices = 1;
+  int64_t gatherBucket = 0;
 };
 
 absl::StatusOr<Program> compileGpt(const Request& request) {
@@ -71,6 +72,7 @@ absl::StatusOr<Program> compileGpt(const Request& request) {
   options.zero = request.zero;
   options.micro = request.micro;
   options.regather = request.regather;
+  options.gatherBucket = request.gatherBucket;
   options.dumpDir = request.dumpDir;
   options.decisions = request.decisions;
   options.memoryLimit = request.memoryLimit;
@@ -194,11 +196,13 @@ TEST(CollectivesTest, Zero2ScattersGradientsOfOneMicroBatchWhereTheyAreMade) {
 
 // The parameters that the backward pass reads, too, are gathered in one bucket for each dimension; the 27 of norms and
 // biases that it does not read in three that are no larger than the largest of them. Gathered again in each function, a
-// bucket is no larger than the largest weight.
+// bucket is no larger than the largest weight, unless it may have more bytes.
 TEST(CollectivesTest, Zero3GathersPerUseKeptOrAgain) {
   EXPECT_EQ(countsOf({.mesh = "dp=4", .zero = 3}).at("forward").at("all_gather"), 3 + 2);
   EXPECT_EQ(countsOf({.mesh = "dp=4", .zero = 3}).at("backward").count("all_gather"), 0U);
   EXPECT_EQ(countsOf({.mesh = "dp=4", .regather = true, .zero = 3}).at("backward").at("all_gather"), 14);
+  const Counts joined = countsOf({.mesh = "dp=4", .regather = true, .zero = 3, .gatherBucket = 1 << 20});
+  EXPECT_EQ(joined.at("backward").at("all_gather"), 2) << "one for each dimension";
 }
 
 // With several micro-batches parameters are gathered once per step, before the first; or again in each call.

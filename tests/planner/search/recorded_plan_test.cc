@@ -155,6 +155,32 @@ TEST(RecordedPlan, WhatIsDroppedIsNamed) {
   EXPECT_THAT(notesFrom(record, graph, asked), Contains(HasSubstr("what is recomputed")));
 }
 
+TEST(RecordedPlan, BucketsOfGathersAreThoseOfTheRecord) {
+  const auto graph = std::make_shared<const ProgramGraph>(programOf(2, 64).graph);
+  CompileOptions pins = openRequest();
+  pins.mesh = "dp=8";
+  pins.zero = 3;
+  pins.regather = true;
+  pins.gatherBucket = 4096;
+  const Decisions record = planOf(*graph, pins).attempt.decisions;
+  EXPECT_EQ(record.gatherBucket, 4096);
+  EXPECT_EQ(requestOf(record, openRequest(), Mode::kLayouts).gatherBucket, 4096);
+  const absl::StatusOr<BlockProgram> program = BlockProgram::create(graph, openRequest());
+  ASSERT_TRUE(program.ok()) << program.status();
+  const auto keptBy = [&](const CompileOptions& asked) -> int64_t {
+    RecordedPlan before(record, asked);
+    EXPECT_TRUE(before.read(*program).ok());
+    return before.request() ? before.request()->gatherBucket : -1;
+  };
+  CompileOptions asked = openRequest();
+  EXPECT_EQ(keptBy(asked), 4096);
+  asked.gatherBucket = 8192;
+  EXPECT_EQ(keptBy(asked), 8192);
+  asked.gatherBucket = 0;
+  asked.without = {Freedom::kGathers};
+  EXPECT_EQ(keptBy(asked), 0);
+}
+
 // The record splits otherwise than the layout that the new request asks for.
 TEST(RecordedPlan, WordsThatTheRecordDoesNotKeepAreKept) {
   const ProgramGraph graph = programOf(2, 8192).graph;
