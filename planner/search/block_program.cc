@@ -162,13 +162,17 @@ BlockProgram BlockProgram::cut(std::shared_ptr<const ProgramGraph> graph, const 
 BlockProgram BlockProgram::ofUserStages(std::shared_ptr<const ProgramGraph> graph, const CompileOptions& request,
                                         const Stages& stages) {
   BlockProgram made;
-  if (request.stages.empty() && request.stageMeshes.empty()) {
-    ProgramGraph open = *graph;
-    for (GraphOperator& op : open.operators) {
-      op.userStage.reset();
+  ProgramGraph open = *graph;
+  for (GraphOperator& op : open.operators) {
+    op.userStage.reset();
+  }
+  const auto shared = std::make_shared<const ProgramGraph>(std::move(open));
+  const bool mayBeBlocks = request.stages.empty() && request.stageMeshes.empty();  // these are no words about blocks
+  for (const Grain grain : {Grain::kSegments, Grain::kParameters}) {
+    if (mayBeBlocks && made.stageOf_.empty()) {
+      made = cut(shared, request, grain);
+      made.stageOf_ = made.isShort() ? wholeStages(made.of_, made.blocks_, stages) : std::vector<int>();
     }
-    made = cut(std::make_shared<const ProgramGraph>(std::move(open)), request, Grain::kSegments);
-    made.stageOf_ = made.isShort() ? wholeStages(made.of_, made.blocks_, stages) : std::vector<int>();
   }
   if (made.stageOf_.empty()) {
     made.asked_ = made.staged_ = *graph;

@@ -236,6 +236,33 @@ TEST_F(PlanCommand, LevelsOfZeroByParameter) {
   EXPECT_THAT(refusal({"--zero-of", "wte"}), HasSubstr("'wte' is not PATTERN=LEVEL"));
 }
 
+// Likewise, with the price of none.
+TEST_F(PlanCommand, BucketsOfGathers) {
+  const std::vector<std::string> asked = {"--mesh", "dp=2", "--zero", "3", "--regather"};
+  const auto with = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> all = asked;
+    all.insert(all.end(), flags.begin(), flags.end());
+    return all;
+  };
+  const json alone = planned(with({"--output", path("alone.json")}));
+  const json joined = planned(with({"--gather-bucket", "1mi", "--prices"}));
+  EXPECT_FALSE(alone.contains("gather_bucket"));
+  EXPECT_EQ(joined.at("gather_bucket"), 1 << 20);
+  EXPECT_LT(secondsOf(joined), secondsOf(alone));
+  const json& runnerUps = joined.at("runner_up");
+  const auto runnerUp = std::find_if(runnerUps.begin(), runnerUps.end(),
+                                     [](const json& line) { return line.at("what") == "bucket of gathers"; });
+  ASSERT_NE(runnerUp, runnerUps.end());
+  EXPECT_NEAR(runnerUp->at("costs_seconds").get<double>(), secondsOf(alone) - secondsOf(joined), 1e-12);
+  const Outcome text = plan(with({"--gather-bucket", "1mi", "--as-code", "--output", path("joined.json")}));
+  EXPECT_THAT(text.out, AllOf(HasSubstr("options.gatherBucket = 1048576;\n"), Not(HasSubstr("no word says"))));
+  EXPECT_EQ(run(compileCommand, {model(), "--decisions", path("joined.json"), "-o", path("joined.plan")}).status, 0);
+  EXPECT_THAT(run(explainCommand, {path("joined.plan")}).out, HasSubstr("in each call in buckets of up to 1.00 MiB"));
+  EXPECT_THAT(run(explainCommand, {"--diff", path("alone.json"), path("joined.json")}).out,
+              HasSubstr("bucket of gathers"));
+  EXPECT_THAT(refusal(with({"--gather-bucket", "much"})), HasSubstr("--gather-bucket takes bytes (40g, 512mi)"));
+}
+
 // 16-bit values take less memory and time; they cannot be compiled yet.
 TEST_F(PlanCommand, PricesSixteenBits) {
   const std::vector<std::string> asked = {"--machine", "a100-80g", "--mesh", "dp=2", "--micro", "2", "--zero", "0"};

@@ -5,6 +5,7 @@
 
 #include "planner/check_request.h"
 #include "tests/planner/search/chain_program.h"
+#include "tests/planner/search/two_product_layers.h"
 
 namespace weft::testing {
 namespace {
@@ -79,6 +80,20 @@ TEST(BlockProgram, StagesOfTheUserNeedWhatTheirLayersNeed) {
   }
 }
 
+// Words of options about stages are no words about blocks.
+TEST(BlockProgram, StagesWithWordsOfOptionsAreAskedAboutAsTheyAre) {
+  const auto staged =
+      std::make_shared<const ProgramGraph>(chainProgram({.layers = 9, .rows = 256, .width = 64, .stages = 3}).graph);
+  const auto isShort = [&](const CompileOptions& request) {
+    const absl::StatusOr<BlockProgram> program = BlockProgram::create(staged, request);
+    EXPECT_TRUE(program.ok()) << program.status();
+    return program.ok() && program->isShort();
+  };
+  EXPECT_TRUE(isShort({.mode = Mode::kLayouts, .mesh = "dp=4"}));
+  EXPECT_FALSE(isShort({.mode = Mode::kLayouts, .stageMeshes = "dp=4;dp=2,tp=2;tp=4"}));
+  EXPECT_FALSE(isShort({.mode = Mode::kLayouts, .mesh = "dp=4", .stages = {{"w0", {0}}}}));
+}
+
 TEST(BlockProgram, StagesThatCutALayerAreAskedAboutAsTheyAre) {
   ProgramGraph staged = chainProgram({.layers = 9, .rows = 256, .width = 64}).graph;
   const CompileOptions closed = {.mode = Mode::kLayouts, .mesh = "tp=4", .micro = 2, .zero = 0};
@@ -103,6 +118,32 @@ TEST(BlockProgram, StagesThatCutALayerAreAskedAboutAsTheyAre) {
   for (int s = 0; s < 2; ++s) {
     EXPECT_TRUE(same(found->segments[s], whole->segments[s])) << s;
   }
+}
+
+// Two stages of whole products, one of which ends within a layer.
+TEST(BlockProgram, StagesWithinLayersNeedWhatTheirProductsNeed) {
+  const CompileOptions closed = {.mode = Mode::kLayouts, .mesh = "dp=2,tp=2", .micro = 2, .zero = 0};
+  const absl::StatusOr<BlockProgram> open = BlockProgram::create(twoProductLayers(9), closed);
+  ASSERT_TRUE(open.ok()) << open.status();
+  const absl::StatusOr<BlockProgram> finer = open->finer(closed);
+  ASSERT_TRUE(finer.ok()) << finer.status();
+  const int border = 7;  // products
+  const absl::StatusOr<BlockProgram> program =
+      BlockProgram::create(std::make_shared<const ProgramGraph>(finer->onStages({0, border})), closed);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_TRUE(program->areStages());
+  EXPECT_TRUE(program->isShort());
+  PlanningMemo memo;
+  const absl::StatusOr<SegmentCosts> found = program->costs(closed, false, 0, memo);
+  const absl::StatusOr<SegmentCosts> blocks = finer->costs(closed, false, 0, memo);
+  ASSERT_TRUE(found.ok() && blocks.ok());
+  ASSERT_EQ(found->segments.size(), 2);
+  std::vector<SegmentCost> sums(2);
+  for (int b = 0; b < finer->blocks(); ++b) {
+    sums[b < border ? 0 : 1] += blocks->segments[b];
+  }
+  EXPECT_TRUE(same(found->segments[0], sums[0]));
+  EXPECT_TRUE(same(found->segments[1], sums[1]));
 }
 
 // A program takes as long to predict whether or not it can be asked about in short.

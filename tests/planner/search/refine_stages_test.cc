@@ -7,30 +7,12 @@
 #include <set>
 #include <utility>
 
-#include "tests/planner/graph/graph_builder.h"
+#include "tests/planner/search/two_product_layers.h"
 
 namespace weft::testing {
 namespace {
 
 constexpr int64_t kLayers = 4;
-constexpr int64_t kRows = 32, kNarrow = 16, kWide = 64;
-constexpr int64_t kOperators = 4;  // of a layer
-
-// Layers of two products, relu behind each, and the sum of the last.
-std::shared_ptr<const ProgramGraph> layers(int64_t count) {
-  GraphBuilder b;
-  OperatorFacts matmul = kMatmul;
-  matmul.flopsPerPoint = 2;
-  GraphValue h = b.input("x", {kRows, kNarrow});
-  for (int64_t i = 0; i < count; ++i) {
-    const GraphValue up = b.parameter("h" + std::to_string(i) + ".up", {kNarrow, kWide});
-    const GraphValue down = b.parameter("h" + std::to_string(i) + ".down", {kWide, kNarrow});
-    h = b.add(kRelu, {b.add(matmul, {h, up}, {kRows, kWide})}, {kRows, kWide});
-    h = b.add(kRelu, {b.add(matmul, {h, down}, {kRows, kNarrow})}, {kRows, kNarrow});
-  }
-  b.returns(b.add(kSumAll, {h}, {}));
-  return std::make_shared<const ProgramGraph>(b.graph);
-}
 
 int64_t operatorsOfFirstStage(const ProgramGraph& graph) {
   int64_t count = 0;
@@ -44,7 +26,7 @@ int64_t operatorsOfFirstStage(const ProgramGraph& graph) {
 // or less than `best`.
 class RefineStages : public ::testing::Test {
  protected:
-  void SetUp() override { setUp(layers(kLayers)); }
+  void SetUp() override { setUp(twoProductLayers(kLayers)); }
   void setUp(std::shared_ptr<const ProgramGraph> graph) {
     const absl::StatusOr<BlockProgram> program = BlockProgram::create(std::move(graph), sketch_.request);
     ASSERT_TRUE(program.ok()) << program.status();
@@ -102,7 +84,7 @@ TEST_F(RefineStages, FinerBlocksBeginAtEachParameter) {
   const absl::StatusOr<BlockProgram> finer = program_->finer(sketch_.request);
   ASSERT_TRUE(finer.ok()) << finer.status();
   EXPECT_EQ(finer->blocks(), 2 * kLayers + 1);
-  EXPECT_EQ(operatorsOfFirstStage(finer->onStages({0, 3})), 3 * kOperators / 2);
+  EXPECT_EQ(operatorsOfFirstStage(finer->onStages({0, 3})), 3 * kLayerOperators / 2);
   PlanningMemo memo;
   const absl::StatusOr<SegmentCosts> costs = finer->costs(sketch_.request, false, 0, memo);
   ASSERT_TRUE(costs.ok()) << costs.status();
@@ -113,41 +95,41 @@ TEST_F(RefineStages, FinerBlocksBeginAtEachParameter) {
 }
 
 TEST_F(RefineStages, MovesBordersWithinLayers) {
-  const ClosedRequest made = refined(5 * kOperators / 2);
+  const ClosedRequest made = refined(5 * kLayerOperators / 2);
   EXPECT_EQ(made.attempt.time, 1);
-  EXPECT_EQ(operatorsOfFirstStage(*made.graph), 5 * kOperators / 2);
+  EXPECT_EQ(operatorsOfFirstStage(*made.graph), 5 * kLayerOperators / 2);
   EXPECT_EQ(made.ticks, 1) << "what finer blocks need; predictions count where they are kept";
 }
 
 TEST_F(RefineStages, KeepsWhatIsBest) {
-  const ClosedRequest made = refined(kOperators);
+  const ClosedRequest made = refined(kLayerOperators);
   EXPECT_EQ(made.attempt.time, 1);
-  EXPECT_EQ(operatorsOfFirstStage(*made.graph), kOperators);
+  EXPECT_EQ(operatorsOfFirstStage(*made.graph), kLayerOperators);
 }
 
 // Beside a plan that takes 3, another is longer at first. Its stages are cut anew in the middle.
 TEST_F(RefineStages, WhatTakesLongerMayBeTheBestOnceCutAnew) {
-  const std::vector<ClosedRequest> made = refinedBeside(2 * kOperators);
+  const std::vector<ClosedRequest> made = refinedBeside(2 * kLayerOperators);
   ASSERT_EQ(made.size(), 2U);
   EXPECT_EQ(made[0].attempt.time, 3);
   EXPECT_EQ(made[1].attempt.time, 1);
-  EXPECT_EQ(operatorsOfFirstStage(*made[1].graph), 2 * kOperators);
+  EXPECT_EQ(operatorsOfFirstStage(*made[1].graph), 2 * kLayerOperators);
 }
 
 TEST_F(RefineStages, WhatTakesLongerMayBeTheBestOnceItsBordersAreMoved) {
-  const std::vector<ClosedRequest> made = refinedBeside(7 * kOperators / 2);
+  const std::vector<ClosedRequest> made = refinedBeside(7 * kLayerOperators / 2);
   ASSERT_EQ(made.size(), 2U);
   EXPECT_EQ(made[0].attempt.time, 3);
   EXPECT_EQ(made[1].attempt.time, 1);
-  EXPECT_EQ(operatorsOfFirstStage(*made[1].graph), 7 * kOperators / 2);
+  EXPECT_EQ(operatorsOfFirstStage(*made[1].graph), 7 * kLayerOperators / 2);
 }
 
 // In a program that is not tiny borders are moved of what takes about as long as the best, and of nothing else.
 TEST_F(RefineStages, WhatTakesAboutAsLongMayBeTheBestOnceItsBordersAreMoved) {
   constexpr int64_t kMany = 70;
-  setUp(layers(kMany));
+  setUp(twoProductLayers(kMany));
   ASSERT_GT(program_->graph().operators.size(), kOperatorsOfTiny);
-  const int64_t best = (kMany / 2 + 3) * kOperators;
+  const int64_t best = (kMany / 2 + 3) * kLayerOperators;
   const std::vector<ClosedRequest> near = refinedBeside(best, 2000);
   EXPECT_EQ(near[0].attempt.time, 2003);
   EXPECT_EQ(near[1].attempt.time, 2001);
@@ -158,27 +140,27 @@ TEST_F(RefineStages, WhatTakesAboutAsLongMayBeTheBestOnceItsBordersAreMoved) {
 // What works on the input alone stands behind the layers: it runs with its readers, in the first stage, or with them. A
 // stage that the user names is none of these.
 TEST_F(RefineStages, WhatWorksOnInputsAloneRunsElsewhereButForTheUsersWord) {
-  ProgramGraph graph = *layers(kLayers);
+  ProgramGraph graph = *twoProductLayers(kLayers);
   GraphOperator& early = graph.operators.emplace_back();
   early.id = graph.nextId++;
   early.facts = kRelu;
   early.operands = graph.operators.front().operands;
   early.operands.resize(1);
-  early.results = {{{kRows, kNarrow}, DType::kF32}};
+  early.results = {{{kLayerRows, kNarrow}, DType::kF32}};
   graph.results.push_back({{early.id, 0}, std::nullopt});
   setUp(std::make_shared<const ProgramGraph>(graph));
-  refined(2 * kOperators);
+  refined(2 * kLayerOperators);
   EXPECT_EQ(stages_, (std::set<int>{kNoStage, 0, 1}));
   stages_.clear();
   graph.operators.back().userStage = 0;
   setUp(std::make_shared<const ProgramGraph>(graph));
-  refined(2 * kOperators);
+  refined(2 * kLayerOperators);
   EXPECT_EQ(stages_, std::set<int>{kNoStage});
 }
 
 TEST_F(RefineStages, AsksNothingWhereStagesAreToBeAlike) {
   sketch_.request.without = {Freedom::kUnevenStages};
-  refined(5 * kOperators / 2);
+  refined(5 * kLayerOperators / 2);
   EXPECT_EQ(asked_, 0);
 }
 
