@@ -42,12 +42,14 @@ class Asker {
     return line;
   }
 
-  // What the plan's request comes to with one thing changed.
-  absl::StatusOr<Attempt> predict(const CompileOptions& changed) {
+  // What the plan's request comes to with one thing changed. Of a long program under the plan's price of memory, and no
+  // recomputation is looked for that takes as long as `best`, another answer: all prices of memory take long.
+  absl::StatusOr<Attempt> predict(const CompileOptions& changed, const Attempt* best) {
     ++asked_;
     WEFT_RETURN_IF_ERROR(checkRequest(Request{changed, std::nullopt}));
     WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, onStages(changed.microBatches()));
-    return predictProgram(*graph, changed, {});
+    const bool isBounded = plan_.bytePrice && best != nullptr && best->fits;
+    return predictProgram(*graph, changed, {}, &memo_, plan_.bytePrice, isBounded ? best->time : kAnyTime);
   }
 
   // The open request with one thing changed: the best plan of it.
@@ -83,6 +85,7 @@ class Asker {
   const CompileOptions& request_;
   const ClosedRequest& plan_;
   const Decisions& record_;
+  PlanningMemo memo_;  // of the machine of the plan
   int64_t asked_ = 0;
 };
 
@@ -121,7 +124,7 @@ class RunnerUps {
 
  private:
   void offer(const std::string& other, const CompileOptions& changed, RunnerUp& runnerUp) {
-    absl::StatusOr<Attempt> attempt = ask_.predict(changed);
+    absl::StatusOr<Attempt> attempt = ask_.predict(changed, runnerUp.best() ? &runnerUp.best()->second : nullptr);
     if (attempt.ok()) {
       runnerUp.offer(other, *std::move(attempt));
     }
