@@ -162,16 +162,16 @@ BlockProgram BlockProgram::cut(std::shared_ptr<const ProgramGraph> graph, const 
 BlockProgram BlockProgram::ofUserStages(std::shared_ptr<const ProgramGraph> graph, const CompileOptions& request,
                                         const Stages& stages) {
   BlockProgram made;
-  ProgramGraph open = *graph;
-  for (GraphOperator& op : open.operators) {
-    op.userStage.reset();
-  }
-  const auto shared = std::make_shared<const ProgramGraph>(std::move(open));
-  const bool mayBeBlocks = request.stages.empty() && request.stageMeshes.empty();  // these are no words about blocks
-  for (const Grain grain : {Grain::kSegments, Grain::kParameters}) {
-    if (mayBeBlocks && made.stageOf_.empty()) {
-      made = cut(shared, request, grain);
-      made.stageOf_ = made.isShort() ? wholeStages(made.of_, made.blocks_, stages) : std::vector<int>();
+  if (request.stages.empty() && request.stageMeshes.empty()) {  // these are no words about blocks
+    const auto open = std::make_shared<ProgramGraph>(*graph);
+    for (GraphOperator& op : open->operators) {
+      op.userStage.reset();
+    }
+    for (const Grain grain : {Grain::kSegments, Grain::kParameters}) {
+      if (made.stageOf_.empty()) {
+        made = cut(open, request, grain);
+        made.stageOf_ = made.isShort() ? wholeStages(made.of_, made.blocks_, stages) : std::vector<int>();
+      }
     }
   }
   if (made.stageOf_.empty()) {
